@@ -1,0 +1,265 @@
+"""Images from anywhere: a path, bytes, a PIL image or an array becomes (H, W, 3) uint8 RGB.
+
+The same picture gives the same pixels whichever way it came, and whatever cannot be read raises an
+`ImageError` of one sentence, so that a run over many images can report it and go on.
+"""
+
+import os
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+from meantime.errors import ImageError, MeantimeError
+
+Pixels: TypeAlias = npt.NDArray[np.uint8]
+ImageSource: TypeAlias = (
+    str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | npt.NDArray[Any]
+)
+
+MAX_PIXELS = 178_000_000  # 0.5 GB of RGB, and just below what Pillow itself refuses to open
+# fmt: off
+EXTENSIONS = (
+    ".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
+    ".tga", ".tif", ".tiff", ".webp",
+)
+# fmt: on
+_ORIENTATION = 0x0112  # the EXIF tag, and below how to undo each of its values
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
+    """Read one image as contiguous (H, W, 3) uint8 RGB, upright, with transparency laid on white.
+
+    Arrays are (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) of uint8, uint16, bool or floats in 0..1.
+    16-bit values are scaled, not clipped; of an animation the first frame is taken. An image of more
+    than ``max_pixels`` is refused before it is decoded.
+
+    >>> load_image(np.zeros((2, 3), bool)).shape
+    (2, 3, 3)
+    """
+    if isinstance(source, Image.Image):
+        name = repr(getattr(source, "filename", "") or "the PIL image")
+        with quiet_pillow(), _plain_errors(name, max_pixels):
+            return _pixels(source, name, max_pixels)
+    if isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
+        return _decode(source, max_pixels)
+    if hasattr(source, "__array__"):
+        return _array_pixels(np.asarray(source), "the array")
+    raise ImageError(
+        f"an image cannot be made from {type(source).__name__}; give a path, bytes, a PIL image or an array"
+    )
+
+
+def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max_pixels: int) -> Pixels:
+    file: Path | BytesIO
+    if isinstance(source, (str, os.PathLike)):
+        file, name = Path(source), repr(os.fspath(source))
+        if not file.is_file():
+            problem = "is a folder, not an image" if file.is_dir() else "does not exist"
+            raise ImageError(f"{name} {problem}; give the path of an image file")
+        size = file.stat().st_size
+    else:
+        file = BytesIO(source)
+        size = file.getbuffer().nbytes
+        name = f"the image of {size} bytes"
+    if size == 0:
+        raise ImageError(f"{name} is empty; copy or download the image again")
+    with quiet_pillow(), _plain_errors(name, max_pixels), Image.open(file) as image:
+        return _pixels(image, name, max_pixels)
+
+
+def _pixels(image: Image.Image, name: str, max_pixels: int) -> Pixels:
+    """Decode, turn upright and bring any mode to RGB."""
+    width, height = image.size
+    if width * height > max_pixels:  # known from the header: nothing is decoded yet
+        raise ImageError(
+            f"{name} is {width} x {height}, more than the limit of {max_pixels} pixels; "
+            "shrink it, or raise max_pixels if you trust it"
+        )
+    if width == 0 or height == 0:
+        raise ImageError(f"{name} is {width} x {height} and has no pixels; give an image with some")
+    image.load()
+    try:
+        turn = _UPRIGHT.get(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # damaged metadata is no reason to refuse good pixels
+        turn = None
+    upright = image if turn is None else image.transpose(turn)
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(upright)
+        if image.mode == "I" and values.min() >= 0 and values.max() <= 65535:
+            values = values.astype(np.uint16)  # how older Pillows open 16-bit PNG
+        return _array_pixels(values, name)
+    if image.has_transparency_data:
+        rgba = upright.convert("RGBA")
+        rgb = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    else:
+        rgb = upright.convert("RGB")
+    return np.array(rgb)
+
+
+def _array_pixels(values: npt.NDArray[Any], name: str) -> Pixels:
+    if values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (1, 3, 4)):
+        raise ImageError(
+            f"{name} has the shape {values.shape}; "
+            "expected (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), channels last"
+        )
+    if values.size == 0:
+        raise ImageError(f"{name} has the shape {values.shape} and no pixels; give an image with some")
+    levels = _levels(values, name)
+    if levels.ndim == 2 or levels.shape[2] == 1:
+        return np.repeat(levels.reshape(*levels.shape[:2], 1), 3, axis=2)
+    if levels.shape[2] == 4:  # by way of PIL, so that both lay transparency on white alike
+        return _pixels(Image.fromarray(np.ascontiguousarray(levels)), name, levels.size)
+    return np.array(levels, order="C")  # a copy: the caller may change theirs later
+
+
+def _levels(values: npt.NDArray[Any], name: str) -> Pixels:
+    """Any of the known number types as uint8 in 0..255."""
+    if values.dtype == np.uint8:
+        return values
+    if values.dtype == np.bool_:
+        return values.astype(np.uint8) * np.uint8(255)
+    if values.dtype.kind == "u" and values.dtype.itemsize == 2:  # either byte order
+        return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)  # 65535 / 255 = 257
+    if values.dtype.kind == "f":
+        if values.min() >= 0 and values.max() <= 1:  # false for NaN too
+            return np.rint(values.astype(np.float64) * 255).astype(np.uint8)
+        raise ImageError(
+            f"{name} holds floats in {values.min():.4g}..{values.max():.4g}; "
+            "expected 0..1, so divide by the maximum"
+        )
+    raise ImageError(
+        f"{name} holds {values.dtype}; expected uint8, uint16, bool or floats in 0..1, so convert it first"
+    )
+
+
+@contextmanager
+def _plain_errors(name: str, max_pixels: int) -> Iterator[None]:
+    """Whatever a decoder raises, as one sentence with the image's name."""
+    try:
+        yield
+    except MeantimeError:
+        raise
+    except UnidentifiedImageError as error:
+        raise ImageError(
+            f"{name} is not an image, or of a kind that Pillow cannot read; convert it to PNG or JPEG"
+        ) from error
+    except Image.DecompressionBombError as error:  # Pillow's own limit, checked as a file is opened
+        limit = min(max_pixels, 2 * (Image.MAX_IMAGE_PIXELS or max_pixels))
+        raise ImageError(
+            f"{name} has more pixels than the limit of {limit} and may be malicious; "
+            "shrink it, or raise max_pixels and PIL.Image.MAX_IMAGE_PIXELS if you trust it"
+        ) from error
+    except Exception as error:  # damaged files make decoders raise nearly anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(
+            f"{name} cannot be read, it is truncated or damaged ({reason}); copy or download it again"
+        ) from error
+
+
+_quiet_lock = threading.Lock()
+_quiet_users = 0
+_entry: list[Any] = []  # that filter, while it stands
+
+
+@contextmanager
+def quiet_pillow() -> Iterator[None]:
+    """Pillow's warnings are silent inside, in any number of threads at once.
+
+    `warnings.catch_warnings` is not for threads: the first to leave would restore the filters under
+    the others. So one filter, for Pillow only, stands while anyone needs it.
+    """
+    global _quiet_users
+    with _quiet_lock:
+        _quiet_users += 1
+        if _quiet_users == 1:
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+            _entry.append(warnings.filters[0])
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_users -= 1
+            if _quiet_users == 0:
+                entry, filters = _entry.pop(), cast(list[Any], warnings.filters)
+                if entry in filters:  # not if someone has reset them all meanwhile
+                    filters.remove(entry)
+
+
+def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
+    """Image files among files, folders and globs, one by one, in a stable order.
+
+    A file that is named is always taken. Folders are searched to the bottom, by name order, for the
+    known extensions, each real folder once; globs (`*`, `**`) likewise. Hidden files and folders are
+    left out.
+    """
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        where = Path(path)
+        if where.is_dir():
+            found = _walk(where, set())
+        elif where.exists():
+            found = iter([where])
+        elif any(character in str(where) for character in "*?["):
+            found = _glob(where)
+        else:
+            raise MeantimeError(f"{str(path)!r} does not exist; give image files, folders or globs")
+        empty = True
+        for image in found:
+            empty = False
+            yield image
+        if empty:
+            raise MeantimeError(
+                f"{str(path)!r} holds no images; known are the extensions {', '.join(EXTENSIONS)}"
+            )
+
+
+def _is_image(name: str) -> bool:
+    return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
+
+
+def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    try:
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:  # a symlink back to where we have been
+            return
+        seen.add((status.st_dev, status.st_ino))
+        with os.scandir(folder) as entries:
+            # Only names are kept, so that a folder of 100,000 files stays small.
+            names = sorted(
+                (entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")
+            )
+    except OSError as error:
+        raise MeantimeError(
+            f"the folder {str(folder)!r} cannot be read ({error.strerror}); check its rights"
+        ) from error
+    for name, is_folder in names:
+        if is_folder:
+            yield from _walk(folder / name, seen)
+        elif _is_image(name) and (folder / name).is_file():
+            yield folder / name
+
+
+def _glob(pattern: Path) -> Iterator[Path]:
+    parts = pattern.parts
+    first = next(i for i, part in enumerate(parts) if any(character in part for character in "*?["))
+    base = Path(*parts[:first])
+    for path in sorted(base.glob("/".join(parts[first:]))):
+        hidden = any(part.startswith(".") for part in path.relative_to(base).parts)
+        if not hidden and _is_image(path.name) and path.is_file():
+            yield path

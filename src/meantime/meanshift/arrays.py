@@ -1,0 +1,143 @@
+"""Arrays of any library in, clear errors out: the one gate through which input reaches the mathematics.
+
+Everything behind this gate may assume arrays of one library and device, in float32 or float64, of unit
+length where the method asks for it, without NaN.
+"""
+
+import functools
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from meantime.errors import MeantimeError
+
+Array = Any  # an array of NumPy, PyTorch, or any library that follows the array-API standard
+Namespace = Any  # that library's functions
+
+
+def namespace(**arrays: Array) -> Namespace:
+    """Return the array-API namespace that all named arrays share; raise if they do not share one."""
+    found = [(name, _namespace_of(name, x), array_api_compat.device(x)) for name, x in arrays.items()]
+    first, xp, device = found[0]
+    for name, other, other_device in found[1:]:
+        if other is not xp:
+            raise MeantimeError(
+                f"{first} is an array of {_library(xp)} but {name} is one of {_library(other)}: "
+                "convert one, so that both come from the same library"
+            )
+        if other_device != device:
+            raise MeantimeError(
+                f"{first} is on device {device} but {name} is on {other_device}: move one to the other's device"
+            )
+    return xp
+
+
+def _namespace_of(name: str, x: Array) -> Namespace:
+    try:
+        return array_api_compat.array_namespace(x)
+    except TypeError as error:
+        raise MeantimeError(
+            f"{name} must be an array (NumPy, PyTorch or another array-API library), not {type(x).__name__}"
+        ) from error
+
+
+def _library(xp: Namespace) -> str:
+    return str(xp.__name__).removeprefix("array_api_compat.").split(".")[0]
+
+
+def as_floats(name: str, x: Array, rank: int, layout: str) -> Array:
+    """Check that ``x`` holds floats in at least ``rank`` axes, none empty; return it in float32 or better.
+
+    Plain (nested) lists become NumPy arrays, since that is how embeddings arrive from an HTTP API.
+    """
+    if isinstance(x, list | tuple):
+        try:
+            x = np.asarray(x, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise MeantimeError(f"{name} must be {layout}, but the nested list is ragged: {error}") from error
+    xp = _namespace_of(name, x)
+    if x.ndim < rank:
+        raise MeantimeError(f"{name} must have shape {layout}, but its shape is {tuple(x.shape)}")
+    if 0 in x.shape:
+        raise MeantimeError(f"{name} must have shape {layout} with no empty axis, but its shape is {tuple(x.shape)}")
+    if hasattr(x, "detach"):  # a tensor inside a training graph: the solver is not differentiated
+        x = x.detach()
+    if x.dtype in (xp.float32, xp.float64):
+        return x
+    # Asked by name: NumPy's bfloat16 (of ml_dtypes) is unknown to isdtype
+    if "float" in str(x.dtype):
+        return xp.astype(x, xp.float32)
+    raise MeantimeError(
+        f"{name} must hold floating-point numbers, but its dtype is {x.dtype} (shape {tuple(x.shape)}): "
+        "embeddings are real numbers; convert with .astype('float32') if these really are"
+    )
+
+
+def unit(name: str, x: Array) -> Array:
+    """Return ``x`` scaled to unit length along its last axis; raise on NaN, infinity and zero vectors."""
+    xp = array_api_compat.array_namespace(x)
+    norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
+    # One cheap test on the norms covers every element: NaN and infinity reach the norm.
+    if not bool(xp.all(xp.isfinite(norm) & (norm > 1e-18))):
+        x = _rescaled(name, x)
+        norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
+    return x / norm
+
+
+def _rescaled(name: str, x: Array) -> Array:
+    """Name the bad vector; or, if numbers are only huge or tiny, scale each so that its square is safe."""
+    xp = array_api_compat.array_namespace(x)
+    shape = tuple(x.shape)
+    finite = xp.all(xp.isfinite(x), axis=-1)
+    if not bool(xp.all(finite)):
+        raise MeantimeError(f"{name} {shape} holds NaN or infinity, first in {name}[{_first(xp, ~finite)}]")
+    largest = xp.max(xp.abs(x), axis=-1, keepdims=True)
+    zero = largest[..., 0] == 0
+    if bool(xp.any(zero)):
+        raise MeantimeError(
+            f"{name} {shape} holds a zero vector, first in {name}[{_first(xp, zero)}]: it has no direction; "
+            "check the encoder, or leave that vector out"
+        )
+    return x / largest
+
+
+def _first(xp: Namespace, bad: Array) -> str:
+    index = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.int32)))
+    place = []
+    for size in reversed(tuple(bad.shape)):
+        place.append(str(index % size))
+        index //= size
+    return ", ".join(reversed(place))
+
+
+@functools.lru_cache(maxsize=64)
+def _widest(xp: Namespace, device: Any) -> Any:
+    """float64 where the library and the device have it (Apple's GPUs and JAX by default do not)."""
+    floats = xp.__array_namespace_info__().dtypes(device=device, kind="real floating")
+    return floats.get("float64", xp.float32)
+
+
+def widen(x: Array) -> Array:
+    """Return ``x`` in the widest float of its library and device.
+
+    Distances come from a Gram matrix by subtraction. In float32 that leaves an error of 1e-7, more than
+    the true distance between nearly coinciding views, whose bandwidth is as small: their kernels would be
+    noise. The N x N part of the work is small, so it is done in float64.
+    """
+    xp = array_api_compat.array_namespace(x)
+    return xp.astype(x, _widest(xp, array_api_compat.device(x)), copy=False)
+
+
+def softmax(logits: Array) -> Array:
+    """Softmax over the last axis, safe for any finite logits (Eq. 2)."""
+    xp = array_api_compat.array_namespace(logits)
+    e = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return e / xp.sum(e, axis=-1, keepdims=True)
+
+
+def log_softmax(logits: Array) -> Array:
+    """Logarithm of :func:`softmax`, exact also where a probability underflows."""
+    xp = array_api_compat.array_namespace(logits)
+    z = logits - xp.max(logits, axis=-1, keepdims=True)
+    return z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))

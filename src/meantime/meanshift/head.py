@@ -1,0 +1,54 @@
+"""Heads: what turns an embedding into logits. Here the one of Eq. 2, made of class embeddings."""
+
+import math
+from typing import Protocol, Self
+
+from array_api_compat import array_namespace
+
+from meantime.errors import MeantimeError
+from meantime.meanshift.arrays import Array, as_floats, unit
+
+
+class Head(Protocol):
+    """Scores embeddings; softmax of its logits is its probability."""
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+
+    def __call__(self, x: Array) -> Array:
+        """Return logits (…, K) of unit embeddings (…, d)."""
+
+    def adapt(self, views: Array) -> "Head":
+        """Return the head for one image's views (…, N, d): itself, unless it is tuned on each image."""
+
+
+class TextHead:
+    """Cosine with class embeddings (K, d), times the encoder's temperature tau (Eq. 2)."""
+
+    def __init__(self, classes: Array, logit_scale: float = 100.0, *, name: str = "classes") -> None:
+        classes = as_floats(name, classes, 2, "(K, d)")
+        if classes.ndim != 2:
+            raise MeantimeError(f"{name} must have shape (K, d), but its shape is {tuple(classes.shape)}")
+        if not (logit_scale > 0 and math.isfinite(logit_scale)):
+            raise MeantimeError(f"logit_scale must be positive and finite, but it is {logit_scale}")
+        self.classes = unit(name, classes)
+        self.logit_scale = logit_scale
+        self._scaled = self.classes * logit_scale  # once K d products, instead of N K for every image
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.classes.shape[0])
+
+    def __call__(self, x: Array) -> Array:
+        """Return l_k = tau x' t_k, (…, K), of unit embeddings (…, d)."""
+        xp = array_namespace(x, self._scaled)
+        scaled = xp.astype(self._scaled, x.dtype, copy=False)
+        # One flat product is faster than a small one for each image.
+        flat = xp.matmul(xp.reshape(x, (-1, x.shape[-1])), scaled.T)
+        return xp.reshape(flat, (*x.shape[:-1], self.n_classes))
+
+    def adapt(self, views: Array) -> Self:
+        """Return itself: texts do not depend on the image."""
+        return self

@@ -1,0 +1,214 @@
+"""MTA: the mode of an image's views and the inlierness of each, found together (Algorithm 2)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from array_api_compat import array_namespace
+
+from meantime.errors import MeantimeError
+from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
+from meantime.meanshift.arrays import Array, as_floats, namespace, softmax, unit, widen
+from meantime.meanshift.density import bandwidth, gram, squared_distances
+from meantime.meanshift.head import TextHead
+from meantime.meanshift.mode import check_share
+from meantime.meanshift.solver import Solution, Variant, solve, variant_named
+
+HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
+
+# Images are solved in chunks whose arrays take about this much: enough for full matrix products, and
+# small enough for the processor's caches. Memory then does not grow with the number of images.
+CHUNK_BYTES = 24 * 2**20
+
+
+@dataclass(frozen=True)
+class MTAResult:
+    """What :func:`mta` found, one entry for each leading axis of ``views``.
+
+    With S settings side by side every field has a further first axis of length S.
+    """
+
+    mode: Array  # (…, d), unit length
+    inlierness: Array  # (…, N), on the simplex
+    logits: Array  # (…, K), of the mode as the reader sees it
+    n_iter: Array  # (…), outer loops
+    objective: Array  # (…), the final value of Eq. 1
+    converged: Array  # (…) bool: the last outer loop changed nothing beyond the variant's tolerance
+    trace: Array | None = None  # (L + 1, …) with trace=True: Eq. 1 at the start and after each outer loop
+    path: Array | None = None  # (L + 1, …, d) with trace=True: the mode at those moments
+
+    @property
+    def probabilities(self) -> Array:
+        """Softmax of the logits, (…, K)."""
+        return softmax(self.logits)
+
+    @property
+    def labels(self) -> Array:
+        """Index of the best class, (…)."""
+        return array_namespace(self.logits).argmax(self.logits, axis=-1)
+
+
+def mta(
+    views: Array,
+    classes: Array | HeadLike,
+    *,
+    reader: Array | HeadLike | None = None,
+    logit_scale: float = 100.0,
+    lambda_: float | Sequence[float] = 4.0,
+    lambda_y: float | Sequence[float] = 0.2,
+    rho: float = 0.3,
+    variant: str = "official",
+    affinity: Literal["head", "vision"] = "head",
+    trace: bool = False,
+) -> MTAResult:
+    """Find the mode of the views of each image, trusting each view as far as the others bear it out.
+
+    Parameters
+    ----------
+    views : (…, N, d)
+        Embeddings of N views of each image, view 0 the original. Any array library, any float, any
+        length: they are normalised here, and solved in float32 or better.
+    classes : (K, d), or a head
+        Class embeddings; or a function from unit embeddings (…, d) to logits (…, K).
+    reader
+        What reads the mode, as ``classes``; by default the same.
+    logit_scale
+        tau, the encoder's temperature: 100 for CLIP. Used with class embeddings; a head has its own.
+    lambda_, lambda_y
+        Weights of the affinity and of the entropy (Eq. 1). Sequences of equal length are settings to solve
+        side by side: distances, affinities and logits are computed once.
+    rho
+        Share of neighbours that sets each view's bandwidth.
+    variant
+        ``"official"`` (the released program), ``"paper"`` (Algorithm 2 as printed) or ``"exact"``.
+    affinity
+        ``"head"`` from predictions (Eq. 3), ``"vision"`` from the embeddings alone.
+    trace
+        Keep the objective and the mode after every outer loop.
+
+    Examples
+    --------
+    >>> import numpy as np, meantime as mt
+    >>> classes = np.eye(3)
+    >>> views = np.array([[0.6, 0.5, 0.0], [0.9, 0.3, 0.1], [0.8, 0.3, 0.0], [0.0, 0.1, 0.9]])
+    >>> r = mt.mta(views, classes, logit_scale=10)
+    >>> int(r.labels), r.inlierness.round(2)
+    (0, array([0.  , 0.43, 0.57, 0.  ]))
+    """
+    form = variant_named(variant)
+    check_share("rho", rho)
+    if affinity not in ("head", "vision"):
+        raise MeantimeError(f"affinity must be 'head' or 'vision', not {affinity!r}")
+    settings = _settings(lambda_, lambda_y)
+    views = as_floats("views", views, 2, "(…, N, d)")
+    head = _as_head("classes", classes, views, logit_scale)
+    read = head if reader is None else _as_head("reader", reader, views, logit_scale)
+    *leading, n, d = views.shape
+    views = array_namespace(views).reshape(views, (-1, n, d))
+    # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
+    size = views.shape[0] if trace else _chunk_size(n, d, len(settings[0]), head, read)
+    parts = [
+        _solve_chunk(views[i : i + size, ...], head, read, settings, rho, form, affinity, trace)
+        for i in range(0, views.shape[0], size)
+    ]
+    several = not (isinstance(lambda_, int | float) and isinstance(lambda_y, int | float))
+    return _join(parts, tuple(leading), keep_settings=several)
+
+
+def _solve_chunk(
+    views: Array,
+    head: HeadLike,
+    reader: HeadLike,
+    settings: tuple[list[float], list[float]],
+    rho: float,
+    variant: Variant,
+    affinity: str,
+    trace: bool,
+) -> MTAResult:
+    """Solve images (B, N, d); fields of the result lead with (S, B), a trace with (L + 1, S, B)."""
+    xp = array_namespace(views)
+    views = unit("views", views)
+    n = views.shape[-2]
+    wide = widen(views)
+    G = gram(wide)
+    h2 = bandwidth(squared_distances(G), rho, divisor=max(rho * (n - 1), 1.0) if variant.real_divisor else None)
+    W = widen(text_affinity(head(views))) if affinity == "head" else vision_affinity(G)
+    if not variant.diagonal:
+        W = without_diagonal(W)
+    lambda_, lambda_y = (xp.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
+    states: list[Solution] = []
+    solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
+
+    def mode(state: Solution) -> Array:  # coefficients (B, S, N) -> unit modes (S, B, d)
+        m = xp.permute_dims(xp.matmul(state.mode.a, wide), (1, 0, 2))
+        return xp.astype(unit("mode", m), views.dtype)
+
+    m = mode(solution)
+    return MTAResult(
+        mode=m,
+        inlierness=xp.astype(xp.exp(xp.permute_dims(solution.log_y, (1, 0, 2))), views.dtype),
+        logits=reader(m),
+        n_iter=solution.n_iter.T,
+        objective=xp.astype(solution.objective.T, views.dtype),
+        converged=solution.settled.T,
+        trace=xp.stack([xp.astype(s.objective.T, views.dtype) for s in states]) if trace else None,
+        path=xp.stack([mode(s) for s in states]) if trace else None,
+    )
+
+
+def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bool) -> MTAResult:
+    """Concatenate chunks along their images and restore the caller's leading axes."""
+    xp = array_namespace(parts[0].mode)
+
+    def whole(name: str, before: int) -> Array | None:
+        """``before`` axes stand before the images' axis."""
+        pieces = [getattr(p, name) for p in parts]
+        if pieces[0] is None:
+            return None
+        x = pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=before)
+        front = x.shape[:before] if keep_settings else x.shape[: before - 1]
+        return xp.reshape(x, (*front, *leading, *x.shape[before + 1 :]))
+
+    results = ("mode", "inlierness", "logits", "n_iter", "objective", "converged")
+    return MTAResult(**{name: whole(name, 1) for name in results}, trace=whole("trace", 2), path=whole("path", 2))
+
+
+def _settings(lambda_: float | Sequence[float], lambda_y: float | Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return both as lists of one length, checked."""
+    first = [float(x) for x in lambda_] if not isinstance(lambda_, int | float) else [float(lambda_)]
+    second = [float(x) for x in lambda_y] if not isinstance(lambda_y, int | float) else [float(lambda_y)]
+    if min(len(first), len(second)) == 0 or (len(first) != len(second) and 1 not in (len(first), len(second))):
+        raise MeantimeError(
+            f"lambda_ and lambda_y must have the same number of settings, but they have {len(first)} and {len(second)}"
+        )
+    count = max(len(first), len(second))
+    first, second = first * (count // len(first)), second * (count // len(second))
+    for x in first:
+        if not (x >= 0 and math.isfinite(x)):
+            raise MeantimeError(f"lambda_ must be zero or positive and finite, but it is {x}")
+    for x in second:
+        if not x > 0:
+            raise MeantimeError(f"lambda_y must be positive (infinity is allowed), but it is {x}")
+    return first, second
+
+
+def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: float) -> HeadLike:
+    """Turn class embeddings into a head; a head passes."""
+    if callable(classes):
+        return classes
+    head = TextHead(classes, logit_scale, name=name)
+    namespace(**{"views": views, name: head.classes})
+    if head.classes.shape[-1] != views.shape[-1]:
+        raise MeantimeError(
+            f"{name} must have shape (K, {views.shape[-1]}) to go with views {tuple(views.shape)}, "
+            f"but its shape is {tuple(head.classes.shape)}"
+        )
+    return head
+
+
+def _chunk_size(n: int, d: int, settings: int, head: HeadLike, reader: HeadLike) -> int:
+    """How many images to solve at once: their predictions, embeddings, N x N matrices and rows of state."""
+    k, read = (getattr(h, "n_classes", 1000) for h in (head, reader))
+    floats = n * (2 * k + 3 * d + 12 * n) + settings * (24 * n + 2 * d + 2 * read)
+    return max(1, CHUNK_BYTES // (4 * floats))

@@ -1,0 +1,8 @@
+"""Views: the N pictures of an image that are encoded. Crops, AugMix crops, pictures from files."""
+
+from meantime.views.boxes import pixel_hash, random_boxes
+from meantime.views.crops import Views, make_views
+from meantime.views.files import file_views, join
+from meantime.views.spec import ViewSpec
+
+__all__ = ["ViewSpec", "Views", "file_views", "join", "make_views", "pixel_hash", "random_boxes"]
