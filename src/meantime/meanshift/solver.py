@@ -42,10 +42,6 @@ VARIANTS = {
     "exact": Variant(True, True, True, False, "objective", 10_000, 1_000, 1e-9),
 }
 
-# Two states of y this close, two steps apart, are one.
-ALTERNATES = 1e-12
-
-
 def variant_named(name: str) -> Variant:
     """Return the variant of that name."""
     if name not in VARIANTS:
@@ -145,7 +141,8 @@ def seek_inlierness(
     """Repeat the inlierness step (Eq. 6) with a fixed mode; return ln y.
 
     With a zero diagonal W is not positive semi-definite and y may alternate for ever between two states.
-    Once it does, where it would be at the last allowed step is known: it is taken there at once.
+    Once it does (two steps change it by less than the tolerance) it is taken at once to the state in which
+    the last allowed step would leave it.
     """
     xp = array_namespace(kernel)
 
@@ -159,7 +156,7 @@ def seek_inlierness(
         y = xp.exp(new)
         moved = _norm2(y - xp.exp(log_y)) >= tolerance**2
         if not variant.diagonal and n > 1:
-            alternates = moved & (_norm2(y - xp.exp(before)) < ALTERNATES**2)
+            alternates = moved & (_norm2(y - xp.exp(before)) < tolerance**2)
             if (variant.inner - n) % 2 == 1:  # an odd number of steps from here ends at the other state
                 new = xp.where(alternates[..., None], log_y, new)
             moved = moved & ~alternates

@@ -49,7 +49,7 @@ def augmix(picture: Image.Image, seed: int, pixels_hash: int, view: int) -> Imag
     # encoder's inputs, as TPT does, up to the rounding to uint8.
     mixed = clean * np.asarray(picture, np.float32)  # (S, S, 3)
     for weight, chain in zip(weights.tolist(), chains, strict=True):
-        mixed += weight * np.asarray(_chain(picture, *chain[1:].tolist()))
+        mixed += weight * np.asarray(_chain(picture, *chain[1:].tolist()), np.float32)
     return Image.fromarray(np.rint(mixed).clip(0, 255).astype(np.uint8))
 
 

@@ -1,0 +1,6 @@
+"""Heads score embeddings. One file for each system, named as in the paper."""
+
+from meantime.heads.ensemble import ensemble_head
+from meantime.meanshift.head import Head, TextHead
+
+__all__ = ["Head", "TextHead", "ensemble_head"]
