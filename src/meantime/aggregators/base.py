@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from array_api_compat import array_namespace
-
-from meantime.meanshift.arrays import Array, log_softmax, softmax
+from meantime.meanshift.arrays import Array, array_namespace, log_softmax, softmax
 from meantime.meanshift.head import Head
 from meantime.meanshift.mode import check_share
 

@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from array_api_compat import array_namespace
-
 from meantime.aggregators.base import Aggregate, by_confidence, kept_count, select, uniform_over
-from meantime.meanshift.arrays import Array, unit
+from meantime.meanshift.arrays import Array, array_namespace, unit
 from meantime.meanshift.head import Head
 from meantime.meanshift.mode import mean_shift
 

@@ -1,9 +1,7 @@
 """CLIP: the original view alone, plain zero-shot."""
 
-from array_api_compat import array_namespace
-
 from meantime.aggregators.base import Aggregate, uniform_over
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace
 from meantime.meanshift.head import Head
 
 

@@ -1,9 +1,7 @@
 """The plain mean of all views: what MeanShift becomes with an infinite bandwidth."""
 
-from array_api_compat import array_namespace
-
 from meantime.aggregators.base import Aggregate
-from meantime.meanshift.arrays import Array, unit
+from meantime.meanshift.arrays import Array, array_namespace, unit
 from meantime.meanshift.head import Head
 
 

@@ -1,9 +1,7 @@
 """MeanShift (Algorithm 1): the mode of the views' density, every view counting alike (y_p = 1)."""
 
-from array_api_compat import array_namespace
-
 from meantime.aggregators.base import Aggregate
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace
 from meantime.meanshift.head import Head
 from meantime.meanshift.mode import mean_shift
 

@@ -1,10 +1,8 @@
 """ZERO (Farina et al., 2024): confident views vote at temperature zero. There is no mode."""
 
-from array_api_compat import array_namespace
-
 from meantime.aggregators.base import Aggregate, by_confidence, kept_count, select, uniform_over
 from meantime.heads.ensemble import log_of_share
-from meantime.meanshift.arrays import Array, softmax
+from meantime.meanshift.arrays import Array, array_namespace, softmax
 from meantime.meanshift.head import Head
 
 

@@ -6,10 +6,8 @@ embeddings, as CLIP's authors do it; the mean of the predictions; and the vote.
 
 from typing import Literal, Self
 
-from array_api_compat import array_namespace
-
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, as_floats, softmax, unit
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, softmax, unit
 from meantime.meanshift.head import Head, TextHead
 
 Reduction = Literal["embedding", "probability", "vote"]

@@ -1,8 +1,6 @@
 """Affinities w_pq between views: from what they predict (Algorithm 3), or from what they look like."""
 
-from array_api_compat import array_namespace
-
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace
 
 
 def text_affinity(logits: Array) -> Array:

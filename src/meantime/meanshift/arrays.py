@@ -5,6 +5,7 @@ length where the method asks for it, without NaN.
 """
 
 import functools
+import math
 from typing import Any
 
 import array_api_compat
@@ -33,9 +34,20 @@ def namespace(**arrays: Array) -> Namespace:
     return xp
 
 
+@functools.lru_cache(maxsize=64)
+def _of_type(kind: type) -> Namespace | None:
+    """NumPy follows the standard itself and is faster without a wrapper; None: ask the array."""
+    return np if issubclass(kind, np.ndarray) else None
+
+
+def array_namespace(x: Array) -> Namespace:
+    """Return the library of an array, at a small fraction of the cost of asking in full."""
+    return _of_type(type(x)) or array_api_compat.array_namespace(x)
+
+
 def _namespace_of(name: str, x: Array) -> Namespace:
     try:
-        return array_api_compat.array_namespace(x)
+        return array_namespace(x)
     except TypeError as error:
         raise MeantimeError(
             f"{name} must be an array (NumPy, PyTorch or another array-API library), not {type(x).__name__}"
@@ -74,20 +86,20 @@ def as_floats(name: str, x: Array, rank: int, layout: str) -> Array:
     )
 
 
-def unit(name: str, x: Array) -> Array:
-    """Return ``x`` scaled to unit length along its last axis; raise on NaN, infinity and zero vectors."""
-    xp = array_api_compat.array_namespace(x)
-    norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
+def unit(name: str, x: Array, length: float = 1.0) -> Array:
+    """Return ``x`` scaled to a length along its last axis; raise on NaN, infinity and zero vectors."""
+    xp = array_namespace(x)
+    norm2 = xp.vecdot(x, x)
     # One cheap test on the norms covers every element: NaN and infinity reach the norm.
-    if not bool(xp.all(xp.isfinite(norm) & (norm > 1e-18))):
+    if not bool(xp.all((norm2 > 1e-30) & (norm2 < 1e30))):
         x = _rescaled(name, x)
-        norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
-    return x / norm
+        norm2 = xp.vecdot(x, x)
+    return x * (length / xp.sqrt(norm2))[..., None]
 
 
 def _rescaled(name: str, x: Array) -> Array:
     """Name the bad vector; or, if numbers are only huge or tiny, scale each so that its square is safe."""
-    xp = array_api_compat.array_namespace(x)
+    xp = array_namespace(x)
     shape = tuple(x.shape)
     finite = xp.all(xp.isfinite(x), axis=-1)
     if not bool(xp.all(finite)):
@@ -125,19 +137,39 @@ def widen(x: Array) -> Array:
     the true distance between nearly coinciding views, whose bandwidth is as small: their kernels would be
     noise. The N x N part of the work is small, so it is done in float64.
     """
-    xp = array_api_compat.array_namespace(x)
+    xp = array_namespace(x)
     return xp.astype(x, _widest(xp, array_api_compat.device(x)), copy=False)
+
+
+def for_small_steps(*arrays: Array) -> tuple[Array, ...]:
+    """Return PyTorch's CPU tensors as NumPy arrays on the same memory; others as they are.
+
+    The solver takes many steps on small arrays, and NumPy spends a third of PyTorch's time on each.
+    """
+    if "torch" in type(arrays[0]).__module__ and arrays[0].device.type == "cpu":
+        return tuple(x.numpy() for x in arrays)
+    return arrays
+
+
+def every(x: Array) -> bool:
+    """Whether all of ``x`` is true; for one row without the cost of a reduction."""
+    return bool(x[(0,) * x.ndim]) if math.prod(x.shape) == 1 else bool(array_namespace(x).all(x))
+
+
+def machine_epsilon(x: Array) -> float:
+    """Return the relative rounding of an array's floats."""
+    return 2.0**-52 if x.dtype == array_namespace(x).float64 else 2.0**-23
 
 
 def softmax(logits: Array) -> Array:
     """Softmax over the last axis, safe for any finite logits (Eq. 2)."""
-    xp = array_api_compat.array_namespace(logits)
+    xp = array_namespace(logits)
     e = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
     return e / xp.sum(e, axis=-1, keepdims=True)
 
 
 def log_softmax(logits: Array) -> Array:
     """Logarithm of :func:`softmax`, exact also where a probability underflows."""
-    xp = array_api_compat.array_namespace(logits)
+    xp = array_namespace(logits)
     z = logits - xp.max(logits, axis=-1, keepdims=True)
     return z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))

@@ -1,8 +1,6 @@
 """Distances, bandwidths and kernel: the density of the views, all from one Gram matrix G = F F'."""
 
-from array_api_compat import array_namespace
-
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace, machine_epsilon
 
 # h_p^2 never falls below this, so that coinciding views keep a kernel instead of 0/0.
 BANDWIDTH_FLOOR = 1e-12
@@ -21,14 +19,14 @@ def squared_distances(G: Array) -> Array:
     return without_rounding(g[..., :, None] - 2 * G + g[..., None, :], g[..., :, None] + g[..., None, :])
 
 
-def without_rounding(d2: Array, scale: Array) -> Array:
+def without_rounding(d2: Array, scale: Array | float) -> Array:
     """Set to zero what is smaller than the rounding of the sum ``scale`` that it was subtracted from.
 
     Two views that coincide then have distance zero on every machine, not a random 1e-16.
     """
     xp = array_namespace(d2)
-    tiny = 8 * xp.finfo(d2.dtype).eps
-    return xp.where(d2 > tiny * scale, d2, xp.zeros_like(d2))
+    tiny = 8 * machine_epsilon(d2)
+    return xp.where(d2 > tiny * scale, d2, 0.0)
 
 
 def neighbours(n: int, rho: float) -> int:

@@ -3,10 +3,8 @@
 import math
 from typing import Protocol, Self
 
-from array_api_compat import array_namespace
-
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, as_floats, unit
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, unit
 
 
 class Head(Protocol):
@@ -32,18 +30,28 @@ class TextHead:
             raise MeantimeError(f"{name} must have shape (K, d), but its shape is {tuple(classes.shape)}")
         if not (logit_scale > 0 and math.isfinite(logit_scale)):
             raise MeantimeError(f"logit_scale must be positive and finite, but it is {logit_scale}")
-        self.classes = unit(name, classes)
         self.logit_scale = logit_scale
-        self._scaled = self.classes * logit_scale  # once K d products, instead of N K for every image
+        # tau t_k: K d products once, instead of N K for every image
+        self._scaled = unit(name, classes, logit_scale)
+
+    @property
+    def classes(self) -> Array:
+        """The class embeddings (K, d), unit length."""
+        return self._scaled / self.logit_scale
 
     @property
     def n_classes(self) -> int:
         """K."""
-        return int(self.classes.shape[0])
+        return int(self._scaled.shape[0])
+
+    @property
+    def dim(self) -> int:
+        """Dimension d of the embeddings that it scores."""
+        return int(self._scaled.shape[1])
 
     def __call__(self, x: Array) -> Array:
         """Return l_k = tau x' t_k, (…, K), of unit embeddings (…, d)."""
-        xp = array_namespace(x, self._scaled)
+        xp = array_namespace(x)
         scaled = xp.astype(self._scaled, x.dtype, copy=False)
         # One flat product is faster than a small one for each image.
         flat = xp.matmul(xp.reshape(x, (-1, x.shape[-1])), scaled.T)

@@ -8,9 +8,7 @@ leave the batch, so that a slow image does not hold up the rest.
 from collections.abc import Callable
 from typing import TypeVar
 
-from array_api_compat import array_namespace
-
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace, every
 
 State = TypeVar("State", bound=tuple[Array, ...])
 Fixed = tuple[Array, ...]
@@ -33,24 +31,26 @@ def iterate(
     Returns the last state, the steps that each row took, and which rows stopped by themselves.
     ``visit`` sees the whole state after each step.
     """
-    xp = array_namespace(*state)
+    xp = array_namespace(state[0])
     rows, device = state[0].shape[:2], state[0].device
-    running = xp.ones(rows, dtype=xp.bool, device=device)
-    steps = xp.zeros(rows, dtype=xp.int64, device=device)
-    everyone = True  # spares the freezing while no row has stopped
     index = xp.arange(rows[0], device=device)
+    running = None  # every row: no masks are kept until the first has stopped
     finished: list[tuple[Array, ...]] = []
     for n in range(1, limit + 1):
         new, moved = step(fixed, state, n)
-        state = new if everyone else _freeze(running, new, state)
-        steps = steps + xp.astype(running, xp.int64)
+        state = new if running is None else _freeze(running, new, state)
         if visit is not None:
             visit(state)
-        running = running & moved
-        if not bool(xp.any(running)):
+        if running is None:
+            if every(moved):
+                continue
+            running, steps = moved, xp.full(rows, n, dtype=xp.int64, device=device)
+        else:
+            steps = xp.where(running, n, steps)
+            running = running & moved
+        if every(~running):
             break
-        everyone = everyone and bool(xp.all(running))
-        if everyone or n < PATIENCE or visit is not None:
+        if n < PATIENCE or visit is not None:
             continue
         at_work = xp.any(running, axis=-1)
         if 2 * int(xp.sum(xp.astype(at_work, xp.int64))) <= at_work.shape[0]:
@@ -58,6 +58,9 @@ def iterate(
             finished.append(_take((index, steps, running, *state), done))
             index, steps, running, *rest = _take((index, steps, running, *state), left)
             fixed, state = _take(fixed, left), _like(state, rest)
+    if running is None:
+        running = xp.ones(rows, dtype=xp.bool, device=device)
+        steps = xp.full(rows, limit, dtype=xp.int64, device=device)
     index, steps, running, *rest = _in_order([*finished, (index, steps, running, *state)])
     return _like(state, rest), steps, ~running
 

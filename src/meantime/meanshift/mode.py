@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from meantime.errors import MeantimeError
 from meantime.meanshift.arrays import Array, as_floats, namespace, unit, widen
 from meantime.meanshift.density import bandwidth, gram, squared_distances
-from meantime.meanshift.solver import Mode, mode_at, seek_mode
+from meantime.meanshift.solver import Mode, diagonal_of, mode_at, seek_mode
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def mean_shift(
         G,
         widths,
         xp.broadcast_to(log_y, a.shape),
-        mode_at(G, a, G[:, :1, :]),
+        mode_at(diagonal_of(G), a, G[:, :1, :]),
         sphere=normalize,
         tolerance=tolerance,
         limit=max_iter,

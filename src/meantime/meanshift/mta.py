@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from array_api_compat import array_namespace
+from typing import Any, Literal
 
 from meantime.errors import MeantimeError
 from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
-from meantime.meanshift.arrays import Array, as_floats, namespace, softmax, unit, widen
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, for_small_steps, namespace, softmax, unit, widen
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
@@ -130,29 +128,34 @@ def _solve_chunk(
     xp = array_namespace(views)
     views = unit("views", views)
     n = views.shape[-2]
-    wide = widen(views)
-    G = gram(wide)
+    G = gram(widen(views))
+    W = text_affinity(head(views)) if affinity == "head" else vision_affinity(G)
+    G, W = for_small_steps(G, widen(W))
     h2 = bandwidth(squared_distances(G), rho, divisor=max(rho * (n - 1), 1.0) if variant.real_divisor else None)
-    W = widen(text_affinity(head(views))) if affinity == "head" else vision_affinity(G)
     if not variant.diagonal:
         W = without_diagonal(W)
-    lambda_, lambda_y = (xp.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
+    small = array_namespace(G)
+    lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
     solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
+    def back(x: Array, dtype: Any) -> Array:  # (B, S, …) of the solver -> (S, B, …) of the caller's library
+        return xp.astype(xp.moveaxis(xp.asarray(x, device=views.device), 0, 1), dtype)
+
     def mode(state: Solution) -> Array:  # coefficients (B, S, N) -> unit modes (S, B, d)
-        m = xp.permute_dims(xp.matmul(state.mode.a, wide), (1, 0, 2))
-        return xp.astype(unit("mode", m), views.dtype)
+        a = xp.asarray(state.mode.a, device=views.device)
+        m = xp.matmul(xp.astype(a, views.dtype), views)
+        return unit("mode", xp.moveaxis(m, 0, 1))
 
     m = mode(solution)
     return MTAResult(
         mode=m,
-        inlierness=xp.astype(xp.exp(xp.permute_dims(solution.log_y, (1, 0, 2))), views.dtype),
+        inlierness=back(small.exp(solution.log_y), views.dtype),
         logits=reader(m),
-        n_iter=solution.n_iter.T,
-        objective=xp.astype(solution.objective.T, views.dtype),
-        converged=solution.settled.T,
-        trace=xp.stack([xp.astype(s.objective.T, views.dtype) for s in states]) if trace else None,
+        n_iter=back(solution.n_iter, xp.int64),
+        objective=back(solution.objective, views.dtype),
+        converged=back(solution.settled, xp.bool),
+        trace=xp.stack([back(s.objective, views.dtype) for s in states]) if trace else None,
         path=xp.stack([mode(s) for s in states]) if trace else None,
     )
 
@@ -198,11 +201,11 @@ def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: fl
     if callable(classes):
         return classes
     head = TextHead(classes, logit_scale, name=name)
-    namespace(**{"views": views, name: head.classes})
-    if head.classes.shape[-1] != views.shape[-1]:
+    namespace(**{"views": views, name: classes if hasattr(classes, "shape") else head.classes})
+    if head.dim != views.shape[-1]:
         raise MeantimeError(
             f"{name} must have shape (K, {views.shape[-1]}) to go with views {tuple(views.shape)}, "
-            f"but its shape is {tuple(head.classes.shape)}"
+            f"but its shape is {(head.n_classes, head.dim)}"
         )
     return head
 

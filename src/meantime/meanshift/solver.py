@@ -10,10 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from array_api_compat import array_namespace
-
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, array_namespace, every, machine_epsilon
 from meantime.meanshift.density import gaussian_kernel, without_rounding
 from meantime.meanshift.iterate import iterate
 from meantime.meanshift.steps import inlierness_step, mode_step, objective
@@ -67,12 +65,17 @@ class Solution(NamedTuple):
     n_iter: Array  # (B, S) outer loops
 
 
-def mode_at(G: Array, a: Array, Ga: Array) -> Mode:
-    """Return the mode with coefficients ``a``, given also G a."""
-    xp = array_namespace(G)
-    # f_p'f_p + m'm, then minus 2 f_p'm
-    scale = xp.linalg.diagonal(G)[:, None, :] + xp.sum(a * Ga, axis=-1, keepdims=True)
+def mode_at(diagonal: Array, a: Array, Ga: Array, norm2: Array | float | None = None) -> Mode:
+    """Return the mode with coefficients ``a``, given also G a, the diagonal of G and, if known, ||m||^2."""
+    if norm2 is None:
+        norm2 = array_namespace(a).vecdot(a, Ga)[..., None]
+    scale = diagonal + norm2  # f_p'f_p + m'm, then minus 2 f_p'm
     return Mode(a, Ga, without_rounding(scale - 2 * Ga, scale))
+
+
+def diagonal_of(G: Array) -> Array:
+    """Return ||f_p||^2 as rows (B, 1, N)."""
+    return array_namespace(G).linalg.diagonal(G)[:, None, :]
 
 
 def first_view(G: Array, settings: int) -> Mode:
@@ -80,7 +83,7 @@ def first_view(G: Array, settings: int) -> Mode:
     xp = array_namespace(G)
     shape = (G.shape[0], settings, G.shape[-1])
     a = xp.astype(xp.arange(G.shape[-1], device=G.device) == 0, G.dtype)
-    return mode_at(G, xp.broadcast_to(a, shape), xp.broadcast_to(G[:, :1, :], shape))
+    return mode_at(diagonal_of(G), xp.broadcast_to(a, shape), xp.broadcast_to(G[:, :1, :], shape))
 
 
 def seek_mode(
@@ -108,27 +111,26 @@ def seek_mode(
         return fixed[3] - xp.sum(xp.exp(fixed[2] - mode.d2 / fixed[1]), axis=-1)
 
     def step(fixed: tuple[Array, ...], old: Mode, n: int) -> tuple[Mode, Array]:
-        G, h2, log_y = fixed[:3]
+        G, h2, log_y, _, diagonal = fixed
         a = mode_step(log_y, old.d2, h2, stationary=stationary)
-        Ga = xp.matmul(a, G)
+        Ga = a @ G
         if sphere:
             a, Ga = _onto_sphere(a, Ga, old)
-        new = mode_at(G, a, Ga)
+        new = mode_at(diagonal, a, Ga, 1.0 if sphere else None)
         if by_objective:
             before = value(old, fixed)
             return new, before - value(new, fixed) > tolerance * xp.abs(before)
         return new, _moved2(new, old) >= tolerance**2
 
-    fixed = (G, h2, log_y) if rest is None else (G, h2, log_y, rest)
-    return iterate(step, fixed, mode, limit, visit)
+    return iterate(step, (G, h2, log_y, log_y if rest is None else rest, diagonal_of(G)), mode, limit, visit)
 
 
 def _onto_sphere(a: Array, Ga: Array, old: Mode) -> tuple[Array, Array]:
     """Scale the mode to unit length; views that cancel out have no direction, and the mode stays."""
     xp = array_namespace(a)
-    norm2 = xp.sum(a * Ga, axis=-1, keepdims=True)
-    cancelled = norm2 <= xp.finfo(a.dtype).eps
-    if bool(xp.any(cancelled)):
+    norm2 = xp.vecdot(a, Ga)[..., None]
+    cancelled = norm2 <= machine_epsilon(a)
+    if not every(~cancelled):
         a, Ga = xp.where(cancelled, old.a, a), xp.where(cancelled, old.Ga, Ga)
         norm2 = xp.where(cancelled, xp.ones_like(norm2), norm2)
     norm = xp.sqrt(norm2)
@@ -181,7 +183,7 @@ def solve(
     """
     xp = array_namespace(G)
     # 1e-9 is below what float32, the widest float of some devices, can tell apart
-    tolerance = max(variant.tolerance, 8 * float(xp.finfo(G.dtype).eps))
+    tolerance = max(variant.tolerance, 8 * machine_epsilon(G))
     by_objective = variant.stop == "objective"
 
     def value(mode: Mode, log_y: Array, W: Array, h2: Array) -> Array:
@@ -235,9 +237,9 @@ def solve(
 
 
 def _norm2(x: Array) -> Array:
-    return array_namespace(x).sum(x * x, axis=-1)
+    return array_namespace(x).vecdot(x, x)
 
 
 def _moved2(new: Mode, old: Mode) -> Array:
     """||m' - m||^2 from small differences, so that nothing cancels."""
-    return array_namespace(new.a).sum((new.a - old.a) * (new.Ga - old.Ga), axis=-1)
+    return array_namespace(new.a).vecdot(new.a - old.a, new.Ga - old.Ga)

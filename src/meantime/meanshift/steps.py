@@ -5,9 +5,7 @@ inlierness (N,) as well as the rows (…, S, N) of S settings that are solved si
 passed as its logarithm: a score too small for a float still takes its part in a comparison.
 """
 
-from array_api_compat import array_namespace
-
-from meantime.meanshift.arrays import Array, log_softmax, softmax
+from meantime.meanshift.arrays import Array, array_namespace, log_softmax, softmax
 
 
 def objective(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lambda_y: Array | float) -> Array:
@@ -20,7 +18,7 @@ def objective(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lam
     lambda_y = xp.asarray(lambda_y, dtype=y.dtype)
     lambda_y = xp.where(xp.isinf(lambda_y), xp.zeros_like(lambda_y), lambda_y)
     # sum_p y_p K_p + lambda/2 sum_pq w_pq y_p y_q + lambda_y H(y), in one sum over the views
-    return -xp.sum(y * (kernel + lambda_ / 2 * xp.matmul(y, W) - lambda_y * log_y), axis=-1)
+    return -xp.vecdot(y, kernel + lambda_ / 2 * (y @ W) - lambda_y * log_y)
 
 
 def inlierness_step(
@@ -28,7 +26,7 @@ def inlierness_step(
 ) -> Array:
     """Return ln y^(n+1) (Eq. 6): the minimum over the simplex of the bound that is tight at y^(n)."""
     xp = array_namespace(kernel)
-    return log_softmax((kernel + lambda_ * xp.matmul(xp.exp(log_y), W)) / lambda_y)
+    return log_softmax((kernel + lambda_ * (xp.exp(log_y) @ W)) / lambda_y)
 
 
 def mode_step(log_y: Array, d2: Array, h2: Array, *, stationary: bool = False) -> Array:

@@ -6,21 +6,23 @@ of the image that was reduced once, by a power of two that leaves at least a fac
 instead of reading millions of pixels for each crop. On photos whose short side is below that the two
 paths are the same bytes.
 
-Measured for 64 crops to 224 on one thread (2 cores of an AMD EPYC, Pillow 13, shared with other work) and
-as mean cosine of the embedded encoder's embeddings with `exact` (the worst of 13 photos):
+Candidates, 64 crops to 224: milliseconds in one run (the best of several rounds, one thread of a shared
+2-core AMD EPYC, Pillow 13; "x 2" on two threads), and against `exact` over 22 photos, 3 of them enlarged to
+12 megapixels, the mean difference in levels and the cosine of the embedded encoder's embeddings:
 
-    candidate                                        500 x 375   4000 x 3000   levels off   cosine
-    Pillow, crop then resize (exact)                     54 ms       1410 ms       0          1
-    the same, two threads                                31 ms             -       0          1
-    Pillow on reduced copies, 2 x left (this module)     54 ms        140 ms       0 / 0.10   0.9993
-    Pillow on reduced copies, 1 x left                   54 ms         75 ms       0 / 0.59   0.996
-    NumPy, separable fixed point, antialiased            37 ms         73 ms       0.14       0.9993
-    NumPy, two taps on a pyramid                         25 ms        400 ms       0.9        0.984
-    ONNX Runtime Resize, antialiased                     98 ms             -       0.01       -
-    ONNX Runtime RoiAlign, 1 sample                     101 ms             -       1.0        -
+                                          500 x 375  1411 x 1411  4000 x 3000  levels  cosine   worst photo
+    Pillow, crop then resize (exact)             59          335         1518    0     1        1
+      x 2                                        49          163          749
+    Pillow on reduced copies, GAP 2 (default)    61          195          221    0.03  0.9999   0.9990
+      x 2                                        37          111          133
+    Pillow on reduced copies, GAP 1              60           81           95    0.11  0.9996   0.9970
+    NumPy, fixed point, antialiased, GAP 2       46          158          240    0.14  0.9998   0.9991
+    NumPy, fixed point, antialiased, GAP 1       44           69           78    0.21  0.9995   0.9974
+    NumPy, two taps on a pyramid                 34          181          576    0.55  0.998    0.990
+    ONNX Runtime, Resize with antialias         103          441         1393    0.03  1.0000   0.9999
+    ONNX Runtime, RoiAlign with one sample      133          171            -    1.15  0.989    0.940
 
-Nothing in the default install beats Pillow by much on small photos without losing antialiasing, which the
-embeddings do notice; the work is some 7 % of what the embedded encoder then needs.
+Only dropping the antialiasing is much faster on small photos, and the embeddings notice that.
 """
 
 from concurrent.futures import ThreadPoolExecutor

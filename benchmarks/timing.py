@@ -1,0 +1,17 @@
+"""Timing side by side: every contender takes its turn in each round, and only ratios are reported."""
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+
+
+def race(contenders: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
+    """Return the median seconds of each contender; a first, untimed round warms all of them up."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(rounds + 1):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            run()
+            if turn:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: median(times) for name, times in seconds.items()}

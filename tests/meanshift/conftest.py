@@ -1,0 +1,6 @@
+"""Lets these tests import tests/reference.py, and numbers must never warn."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
