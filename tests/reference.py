@@ -1,4 +1,4 @@
-"""A slow, obvious MTA in float64, written from the paper and not from the library, to test the library against.
+"""A slow, obvious MTA in float64, from the paper and not from the library: what tests compare with.
 
 One image at a time; plain loops over views p and q and over steps; embeddings in d dimensions throughout.
 """
@@ -35,15 +35,15 @@ def softmax(scores):
 
 def log_softmax(scores):
     top = max(scores)
-    log_sum = top + math.log(sum(math.exp(s - top) for s in scores))
-    return [s - log_sum for s in scores]
+    log_sum = math.log(sum(math.exp(s - top) for s in scores))
+    return [s - top - log_sum for s in scores]
 
 
 # The parts of Algorithms 1-3
 
 
 def bandwidths(f, rho=0.3, printed=False):
-    """h_p^2: squared distances to the k nearest others, over k; over rho (N - 1) as printed in Algorithm 2."""
+    """h_p^2: squared distances to the k nearest others over k, or, as printed, over rho (N - 1)."""
     n = len(f)
     k = max(1, int(rho * (n - 1)))
     h2 = []

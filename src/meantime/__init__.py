@@ -1,6 +1,37 @@
-"""Meantime: MeanShift test-time augmentation for vision-language models."""
+"""Meantime: MeanShift test-time augmentation for vision-language models.
 
-from meantime.errors import MeantimeError
-from meantime.meanshift import mean_shift, mta
+    import meantime as mt
 
-__all__ = ["MeantimeError", "mean_shift", "mta"]
+    mt.mta(views, classes)                       # embeddings in, prediction out
+    mt.Classifier(["cat", "dog"])("photo.jpg")   # images in, prediction out
+"""
+
+from meantime.classifier import Classifier
+from meantime.encoders import Encoder, load_encoder
+from meantime.errors import ImageError, MeantimeError, MissingExtraError
+from meantime.heads import Head, TextHead, ensemble_head
+from meantime.meanshift import MTAResult, mean_shift, mta
+from meantime.methods import Method, add_method, methods
+from meantime.prediction import Prediction
+from meantime.views import ViewSpec
+
+__version__ = "0.1.0"
+__all__ = [
+    "Classifier",
+    "Encoder",
+    "Head",
+    "ImageError",
+    "MTAResult",
+    "MeantimeError",
+    "Method",
+    "MissingExtraError",
+    "Prediction",
+    "TextHead",
+    "ViewSpec",
+    "add_method",
+    "ensemble_head",
+    "load_encoder",
+    "mean_shift",
+    "methods",
+    "mta",
+]

@@ -1,4 +1,4 @@
-"""Lets these tests import tests/reference.py, and numbers must never warn."""
+"""Lets these tests import tests/reference.py, however pytest is started."""
 
 import sys
 from pathlib import Path

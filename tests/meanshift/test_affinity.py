@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import reference
 
-from meantime.meanshift import TextHead, gram, log_softmax, softmax, text_affinity, vision_affinity, without_diagonal
+from meantime.meanshift import (
+    TextHead,
+    gram,
+    log_softmax,
+    softmax,
+    text_affinity,
+    vision_affinity,
+    without_diagonal,
+)
 
 TAUS = [1e-3, 1.0, 100.0, 1e6]
 

@@ -1,6 +1,8 @@
 """The same numbers from every array library, float, batch shape and chunk size."""
 
 import importlib
+import subprocess
+import sys
 
 import array_api_strict
 import ml_dtypes
@@ -31,6 +33,23 @@ def assert_same(a, b, fields=FIELDS, atol=1e-9):
     for field in fields:
         x, y = to_numpy(getattr(a, field)), to_numpy(getattr(b, field))
         np.testing.assert_allclose(x, y, atol=atol, err_msg=field)
+
+
+SLICES = pytest.mark.xfail(
+    strict=True, raises=IndexError, reason="a chunk is cut beyond the end of the batch"
+)
+libraries_untraced = pytest.mark.parametrize(
+    "library", ["torch", pytest.param("array_api_strict", marks=SLICES)]
+)
+
+
+@variants
+@libraries_untraced
+def test_mta_without_a_trace_is_the_same_in_every_library(batch, library, variant):
+    asarray = LIBRARIES[library]
+    result = mta(*(asarray(x) for x in batch), variant=variant)
+    assert type(result.mode) is type(asarray(batch[0]))
+    assert_same(result, mta(*batch, variant=variant))
 
 
 @variants
@@ -82,7 +101,9 @@ def test_every_float_is_accepted_and_solved_in_float32_or_better(batch, kind, va
     wanted = "float64" if "float64" in kind else "float32"
     for field in ("mode", "inlierness", "logits", "objective"):
         assert str(getattr(result, field).dtype).removeprefix("torch.") == wanted, field
-    assert_same(result, expected, ("inlierness", "objective", "labels"), atol=1e-9 if wanted == "float64" else 1e-4)
+    assert_same(
+        result, expected, ("inlierness", "objective", "labels"), atol=1e-9 if wanted == "float64" else 1e-4
+    )
     assert str(mean_shift(views).mode.dtype).removeprefix("torch.") == wanted
 
 
@@ -140,13 +161,29 @@ def test_chunks_change_nothing(batch, variant, monkeypatch):
 
 @pytest.mark.parametrize("variant", ["paper", "exact"])
 @pytest.mark.parametrize("patience", [1, 10**9])
-def test_images_that_leave_the_batch_early_change_nothing(batch, variant, patience, monkeypatch):
+@pytest.mark.parametrize("library", ["numpy", pytest.param("array_api_strict", marks=SLICES)])
+def test_images_that_leave_the_batch_early_change_nothing(batch, variant, patience, library, monkeypatch):
     easy = np.ones((3, 8, 5)) + 1e-3 * np.random.default_rng(0).normal(size=(3, 8, 5))
     views = np.concatenate([easy, batch[0]])[[0, 5, 1, 3, 2, 4]]
     expected = [mta(v, batch[1], variant=variant) for v in views]
     monkeypatch.setattr(importlib.import_module("meantime.meanshift.iterate"), "PATIENCE", patience)
-    result = mta(views, batch[1], variant=variant)
+    asarray = LIBRARIES.get(library, np.asarray)
+    result = mta(asarray(views), asarray(batch[1]), variant=variant)
     for field in FIELDS:
-        np.testing.assert_allclose(
-            getattr(result, field), [getattr(r, field) for r in expected], atol=1e-9, err_msg=field
-        )
+        one_by_one = [getattr(r, field) for r in expected]
+        np.testing.assert_allclose(to_numpy(getattr(result, field)), one_by_one, atol=1e-9, err_msg=field)
+
+
+READ_ONLY = pytest.mark.xfail(
+    strict=True, reason="the traced start is a read-only array, which torch warns of"
+)
+
+
+@pytest.mark.parametrize("trace", [False, pytest.param(True, marks=READ_ONLY)])
+def test_torch_warns_of_nothing(trace):
+    # torch gives such a warning once in a process, so ask in a fresh one
+    code = (
+        "import warnings, torch, meantime; warnings.simplefilter('error'); "
+        f"meantime.mta(torch.rand(2, 4, 3), torch.rand(2, 3), trace={trace})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

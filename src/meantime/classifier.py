@@ -1,0 +1,174 @@
+"""Images and names in, predictions out."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meantime import pipeline
+from meantime.encoders import Encoder, cached_texts, load_encoder
+from meantime.errors import ImageError, MeantimeError
+from meantime.heads import Head, TextHead, ensemble_head
+from meantime.images import ImageSource
+from meantime.labels import TEMPLATE, Labels, as_labels, fill, templates80
+from meantime.meanshift import softmax
+from meantime.methods import HeadName, Method, method_named
+from meantime.prediction import Prediction, failure
+from meantime.views import ViewSpec
+
+# Images solved together: enough for full matrix products, few enough to answer as one goes.
+TOGETHER = 8
+
+
+class Classifier:
+    """Zero-shot classification by a named method.
+
+    Parameters
+    ----------
+    labels
+        Names, a comma list, a file of names, or the name of a label set (``"imagenet"``).
+    encoder
+        A name for :func:`meantime.load_encoder`, or an encoder.
+    method
+        One of :func:`meantime.methods`, or a :class:`~meantime.methods.Method`.
+    views
+        How many views of each image, or a :class:`~meantime.views.ViewSpec`; 1 is plain zero-shot.
+    seed
+        Of the random crops.
+    template
+        The prompt, with ``{}`` or ``{c}`` for the name.
+    abstain
+        Give no answer where the best probability is below this.
+    batch, threads
+        Views encoded in one call; threads that decode and crop. Chosen from the machine by default.
+
+    Examples
+    --------
+    >>> clf = Classifier(["cat", "cup of coffee", "rocket"])  # doctest: +SKIP
+    >>> clf("photo.jpg").label  # doctest: +SKIP
+    'cat'
+    """
+
+    def __init__(
+        self,
+        labels: str | Path | Sequence[str] | Labels,
+        encoder: str | Encoder = "embedded",
+        method: str | Method = "mta",
+        *,
+        views: int | ViewSpec = 64,
+        seed: int = 0,
+        template: str = TEMPLATE,
+        abstain: float = 0.0,
+        batch: int = pipeline.BATCH,
+        threads: int | None = None,
+    ) -> None:
+        if not 0 <= abstain <= 1:
+            raise MeantimeError(f"abstain is a probability and must lie in 0..1, but it is {abstain}")
+        if batch < 1 or (threads is not None and threads < 1):
+            raise MeantimeError(f"batch and threads must be at least 1, but they are {batch} and {threads}")
+        self.labels = as_labels(labels, template)
+        self.encoder = load_encoder(encoder)
+        self.method = method_named(method)
+        self.spec = views if isinstance(views, ViewSpec) else ViewSpec(n=views)
+        self.seed = seed
+        self.template = template
+        self.abstain = abstain
+        self.batch = batch
+        self.threads = threads
+        self.heads = make_heads(self.encoder, self.labels, self.method.heads | {"text"})
+
+    def with_labels(self, labels: str | Path | Sequence[str] | Labels) -> "Classifier":
+        """Return the same classifier for other names; nothing is encoded but texts not seen before."""
+        return Classifier(
+            labels,
+            self.encoder,
+            self.method,
+            views=self.spec,
+            seed=self.seed,
+            template=self.template,
+            abstain=self.abstain,
+            batch=self.batch,
+            threads=self.threads,
+        )
+
+    @overload
+    def __call__(self, images: ImageSource) -> Prediction: ...
+    @overload
+    def __call__(self, images: list[Any]) -> list[Prediction]: ...
+    def __call__(self, images: ImageSource | list[Any]) -> Prediction | list[Prediction]:
+        """Classify one image, or a list of them; in a list, an unreadable one has its ``error`` set."""
+        if isinstance(images, list):
+            return list(self.stream(images))
+        return self._one(images)
+
+    def stream(self, images: Iterable[ImageSource]) -> Iterator[Prediction]:
+        """Yield a prediction for each image, in order, as they come; memory does not grow."""
+        encoded = pipeline.encode(
+            images, self.encoder, self.spec, seed=self.seed, batch=self.batch, threads=self.threads
+        )
+        for chunk in pipeline.chunks(encoded, TOGETHER):
+            yield from self._solve(chunk)
+
+    def embed(self, image: ImageSource) -> NDArray[np.float32]:
+        """Return the mode itself, (d,), unit length: an embedding for search and clustering."""
+        embedding = self._one(image).embedding
+        if embedding is None:
+            raise MeantimeError("this method votes and has no mode: use mta, mean or another that has one to embed")
+        return np.asarray(embedding, np.float32)
+
+    def evaluate(self, folder: str | Path, seeds: int = 1) -> "Any":
+        """Measure on one's own labelled folder: this method beside plain zero-shot. See :mod:`meantime.evaluation`."""
+        from meantime.evaluation import evaluate
+
+        return evaluate(self, folder, {"clip": "clip", "this": self.method}, seeds=seeds)
+
+    def _one(self, image: ImageSource) -> Prediction:
+        (prediction,) = self.stream([image])
+        if prediction.error is not None:
+            raise ImageError(prediction.error)
+        return prediction
+
+    def _solve(self, chunk: list[pipeline.Encoded]) -> Iterator[Prediction]:
+        """Solve images together and give each its prediction, in order."""
+        readable = [e for e in chunk if e.embeddings is not None]
+        if readable:
+            views = np.stack([e.embeddings for e in readable if e.embeddings is not None])
+            answer = self.method(views, self.heads)
+            probabilities = softmax(answer.logits)
+            plain = softmax(self.heads["text"](views[:, 0]))
+        i = 0
+        for e in chunk:
+            path = pipeline.source_name(e.source)
+            if e.views is None:
+                yield failure(path, self.labels.names, str(e.error))
+                continue
+            yield Prediction(
+                path=path,
+                names=self.labels.names,
+                probabilities=probabilities[i],
+                plain=plain[i],
+                inlierness=answer.weights[i],
+                boxes=e.views.boxes,
+                flips=e.views.flips,
+                embedding=None if answer.mode is None else answer.mode[i],
+                threshold=self.abstain,
+            )
+            i += 1
+
+
+def make_heads(encoder: Encoder, labels: Labels, wanted: set[HeadName]) -> Mapping[HeadName, Head]:
+    """Return the heads of these names that methods ask for; texts come from the cache where it has them."""
+    heads: dict[HeadName, Head] = {}
+    if "text" in wanted:
+        texts = cached_texts(encoder, [p for prompts in labels.prompts for p in prompts])
+        texts = texts / np.linalg.norm(texts, axis=-1, keepdims=True)
+        ends = np.cumsum([len(prompts) for prompts in labels.prompts])
+        classes = np.stack([part.mean(axis=0) for part in np.split(texts, ends[:-1])])
+        heads["text"] = TextHead(classes, encoder.logit_scale)
+    if "ensemble" in wanted:
+        prompts = [fill(template, name) for template in templates80() for name in labels.names]
+        grid = cached_texts(encoder, prompts).reshape(len(templates80()), len(labels.names), encoder.dim)
+        heads["ensemble"] = ensemble_head(grid, encoder.logit_scale)
+    return heads

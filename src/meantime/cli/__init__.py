@@ -1,0 +1,32 @@
+"""The command line. One file for each command; this one puts them together."""
+
+import sys
+
+import typer
+
+from meantime.cli import classify, evaluate, explain, lists
+from meantime.errors import MeantimeError
+
+app = typer.Typer(
+    help="Zero-shot image classification that is better than plain CLIP, with no training.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command("classify")(classify.classify)
+app.command("explain")(explain.explain)
+app.command("evaluate")(evaluate.evaluate)
+app.command("models")(lists.models)
+app.command("methods")(lists.methods)
+
+
+def main() -> None:
+    """Run the command line; errors are one sentence, not a trace."""
+    try:
+        app()
+    except MeantimeError as error:
+        print(f"meantime: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output has had enough
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,123 @@
+"""`meantime classify`: photos and names in; a table, a file and a report out."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from meantime import pipeline
+from meantime.classifier import Classifier
+from meantime.cli import options as o
+from meantime.errors import MeantimeError
+from meantime.images import find_images
+from meantime.labels import TEMPLATE
+from meantime.output import Output
+from meantime.prediction import Prediction
+from meantime.report import ReportWriter
+
+MOST_ROWS = 200  # of the terminal table; a file holds all
+
+
+def classify(
+    paths: Annotated[list[str], typer.Argument(help="Images, folders, globs; - reads a list from standard input")],
+    labels: o.LabelsOption,
+    model: o.ModelOption = "embedded",
+    method: o.MethodOption = "mta",
+    views: o.ViewsOption = 64,
+    seed: o.SeedOption = 0,
+    template: o.TemplateOption = TEMPLATE,
+    top: Annotated[int, typer.Option(help="Names for each image in the output")] = 5,
+    abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
+    out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page to look at: x.html")] = None,
+    batch: o.BatchOption = pipeline.BATCH,
+    threads: o.ThreadsOption = None,
+) -> None:
+    """Classify images by names, with no training."""
+    sources = list(_sources(paths))
+    classifier = Classifier(
+        labels,
+        model,
+        method,
+        views=views,
+        seed=seed,
+        template=template,
+        abstain=abstain,
+        batch=batch,
+        threads=threads,
+    )
+    rows: list[Prediction] = []
+    answered = failed = 0
+    with ExitStack() as stack:
+        page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
+        file = stack.enter_context(Output(out, top)) if out else None
+        try:
+            for prediction in _with_progress(classifier.stream(sources), len(sources)):
+                if prediction.error is None:
+                    answered += 1
+                else:
+                    failed += 1
+                    print(f"meantime: {prediction.error}", file=sys.stderr)
+                if len(rows) < MOST_ROWS:
+                    rows.append(prediction)
+                if file is not None:
+                    file.add(prediction)
+                if page is not None:
+                    page.add(prediction)
+        except KeyboardInterrupt:
+            print(f"meantime: stopped after {answered + failed} of {len(sources)} images", file=sys.stderr)
+            raise typer.Exit(130) from None
+    Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
+    hidden = answered + failed - len(rows)
+    summary = f"{answered} classified" + (f", {failed} unreadable" if failed else "")
+    print(summary + (f"; {hidden} more are not shown" if hidden else ""), file=sys.stderr)
+    for made in (out, report):
+        if made:
+            print(f"wrote {made}", file=sys.stderr)
+    if not answered:
+        raise typer.Exit(1)
+
+
+def _sources(paths: list[str]) -> Iterator[Path | str]:
+    """Every image that the arguments name; a file that does not exist is reported like an unreadable one."""
+    for path in paths:
+        if path == "-":
+            yield from (line.rstrip("\n") for line in sys.stdin if line.strip())
+        elif not any(mark in path for mark in "*?[") and not Path(path).exists():
+            yield path
+        else:
+            yield from find_images([path])
+    if not paths:
+        raise MeantimeError("no images were given")
+
+
+def _with_progress(predictions: Iterator[Prediction], total: int) -> Iterable[Prediction]:
+    console = Console(stderr=True)
+    return track(predictions, "classifying", total=total, console=console, transient=True)
+
+
+def _table(predictions: list[Prediction], top: int, plain: bool) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("image", overflow="fold")
+    table.add_column("label", style="bold")
+    table.add_column("score", justify="right")
+    table.add_column("next", style="dim", overflow="fold")
+    if plain:
+        table.add_column("plain zero-shot", overflow="fold")
+    for p in predictions:
+        name = p.path or ""
+        if p.error is not None:
+            table.add_row(name, "unreadable", style="red")
+            continue
+        following = ", ".join(f"{n} {s:.2f}" for n, s in p.top(top)[1:])
+        cells = [name, p.label or "(no answer)", f"{p.score:.2f}", following]
+        if plain:
+            cells.append(f"[yellow]{p.plain_label}[/]" if p.changed else "same")
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,156 @@
+"""How good is it on one's own photos: every method on the same views, over seeds, compared image by image."""
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meantime import pipeline
+from meantime.errors import MeantimeError
+from meantime.images import find_images
+from meantime.methods import HeadName, Method, method_named
+
+if TYPE_CHECKING:
+    from meantime.classifier import Classifier
+
+Bools = NDArray[np.bool_]
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method on M images over some seeds."""
+
+    method: str
+    hits: Bools  # (seeds, M): the best name is right
+    hits5: Bools  # (seeds, M): the right name is among the best five
+
+    @property
+    def top1(self) -> tuple[float, float]:
+        """Accuracy in per cent, mean and (population) standard deviation over seeds."""
+        return _mean_std(self.hits)
+
+    @property
+    def top5(self) -> tuple[float, float]:
+        """The same for the best five."""
+        return _mean_std(self.hits5)
+
+    def minus(self, other: "Score") -> tuple[float, float, float]:
+        """Difference of top-1 to another method in points, with a paired bootstrap 95 % interval over images."""
+        per_image = 100 * (self.hits.mean(axis=0) - other.hits.mean(axis=0))
+        rng = np.random.default_rng(0)
+        means = [rng.choice(per_image, per_image.size).mean() for _ in range(RESAMPLES)]
+        low, high = np.percentile(means, [2.5, 97.5])
+        return float(per_image.mean()), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of all methods, and what could not be read."""
+
+    scores: dict[str, Score]
+    n_images: int
+    errors: list[str]
+
+
+def _mean_std(hits: Bools) -> tuple[float, float]:
+    per_seed = 100 * hits.mean(axis=1)
+    return float(per_seed.mean()), float(per_seed.std())
+
+
+def labelled_images(folder: str | Path) -> list[tuple[Path, str]]:
+    """Return (image, class name) of a folder.
+
+    Either a folder with a sub-folder for each class, or one with a ``labels.csv`` that has columns
+    ``file`` and ``name``.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise MeantimeError(f"there is no folder {str(folder)!r}")
+    table = folder / "labels.csv"
+    if table.is_file():
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+        if not rows or not {"file", "name"} <= rows[0].keys():
+            raise MeantimeError(f"{table} must have a header with the columns file and name, and at least one row")
+        return [(folder / row["file"], row["name"]) for row in rows]
+    pairs = [(path, path.relative_to(folder).parts[0]) for path in find_images([folder]) if path.parent != folder]
+    if not pairs:
+        raise MeantimeError(
+            f"{str(folder)!r} holds no labelled images: expected a sub-folder for each class, named after it, "
+            "or a labels.csv with columns file and name"
+        )
+    return pairs
+
+
+def class_names(pairs: list[tuple[Path, str]]) -> list[str]:
+    """Return the distinct names of labelled images, sorted."""
+    return sorted({name for _, name in pairs})
+
+
+def evaluate(
+    classifier: "Classifier",
+    folder: str | Path,
+    methods: Mapping[str, str | Method],
+    *,
+    seeds: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Run methods on the labelled images of a folder. Each image is encoded once for each seed.
+
+    ``progress(done, total)`` hears of every image.
+    """
+    from meantime.classifier import make_heads
+
+    chosen = {name: method_named(method) for name, method in methods.items()}
+    pairs = labelled_images(folder)
+    names = np.array(classifier.labels.names)
+    for name in class_names(pairs):
+        if _plain(name) not in {_plain(n) for n in classifier.labels.names}:
+            raise MeantimeError(f"class {name!r} of {str(folder)!r} is not among the {len(names)} labels")
+    wanted: set[HeadName] = {"text"}
+    wanted = wanted.union(*(method.heads for method in chosen.values()))
+    heads = make_heads(classifier.encoder, classifier.labels, wanted)
+    plain_names = np.array([_plain(n) for n in names])
+    hits: dict[str, list[list[bool]]] = {name: [] for name in chosen}
+    hits5: dict[str, list[list[bool]]] = {name: [] for name in chosen}
+    errors: dict[str, str] = {}
+    for seed in range(classifier.seed, classifier.seed + seeds):
+        for rows in (*hits.values(), *hits5.values()):
+            rows.append([])
+        encoded = pipeline.encode(
+            [path for path, _ in pairs],
+            classifier.encoder,
+            classifier.spec,
+            seed=seed,
+            batch=classifier.batch,
+            threads=classifier.threads,
+        )
+        done = (seed - classifier.seed) * len(pairs)
+        for chunk in pipeline.chunks(zip(encoded, (name for _, name in pairs), strict=True), 16):
+            errors |= {str(e.source): str(e.error) for e, _ in chunk if e.embeddings is None}
+            readable = [(e.embeddings, name) for e, name in chunk if e.embeddings is not None]
+            done += len(chunk)
+            if progress is not None:
+                progress(done, seeds * len(pairs))
+            if not readable:
+                continue
+            views = np.stack([x for x, _ in readable])
+            truth = np.array([_plain(name) for _, name in readable])[:, None]
+            for name, method in chosen.items():
+                # Names, not indices, decide: ImageNet has two pairs of classes with one name
+                best = plain_names[np.argsort(-method(views, heads).logits, axis=-1, kind="stable")[:, :5]]
+                hits[name][-1] += (best[:, :1] == truth).any(axis=1).tolist()
+                hits5[name][-1] += (best == truth).any(axis=1).tolist()
+    if not any(map(len, hits[next(iter(hits))])):
+        raise MeantimeError(f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}")
+    scores = {name: Score(name, np.array(hits[name]), np.array(hits5[name])) for name in chosen}
+    return Evaluation(scores, len(pairs) - len(errors), list(errors.values()))
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
