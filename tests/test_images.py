@@ -82,9 +82,7 @@ def test_one_bit(tmp_path):
 def test_transparency_is_laid_on_white(tmp_path, mode):
     rgb = RGB if mode == "RGBA" else np.repeat(GRAY[..., None], 3, 2)
     rgba = Image.fromarray(np.dstack([rgb, ALPHA]))
-    path = saved(
-        tmp_path, rgba if mode == "RGBA" else Image.merge("LA", [rgba.getchannel(0), rgba.getchannel(3)])
-    )
+    path = saved(tmp_path, rgba if mode == "RGBA" else Image.merge("LA", [rgba.getchannel(0), rgba.getchannel(3)]))
     assert Image.open(path).mode == mode
     image = load_image(path)
     assert np.abs(image - on_white(rgb, ALPHA)).max() <= 1
@@ -102,9 +100,7 @@ def test_palette_with_transparency(tmp_path):
 
 
 def test_a_transparent_colour_of_an_rgb_file(tmp_path):
-    path = saved(
-        tmp_path, Image.fromarray(np.array([[[1, 2, 3], [9, 9, 9]]], np.uint8)), transparency=(1, 2, 3)
-    )
+    path = saved(tmp_path, Image.fromarray(np.array([[[1, 2, 3], [9, 9, 9]]], np.uint8)), transparency=(1, 2, 3))
     assert Image.open(path).mode == "RGB"
     np.testing.assert_array_equal(load_image(path)[0], [[255, 255, 255], [9, 9, 9]])
 
@@ -241,12 +237,7 @@ def png_header(width: int, height: int) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(b""))
-        + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize("side", [100_000, 13_350])  # far beyond Pillow's own limit, and just beyond ours

@@ -1,9 +1,9 @@
 """Meantime: MeanShift test-time augmentation for vision-language models.
 
-    import meantime as mt
+import meantime as mt
 
-    mt.mta(views, classes)                       # embeddings in, prediction out
-    mt.Classifier(["cat", "dog"])("photo.jpg")   # images in, prediction out
+mt.mta(views, classes)                       # embeddings in, prediction out
+mt.Classifier(["cat", "dog"])("photo.jpg")   # images in, prediction out
 """
 
 from meantime.classifier import Classifier

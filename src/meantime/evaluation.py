@@ -147,7 +147,9 @@ def evaluate(
                 hits[name][-1] += (best[:, :1] == truth).any(axis=1).tolist()
                 hits5[name][-1] += (best == truth).any(axis=1).tolist()
     if not any(map(len, hits[next(iter(hits))])):
-        raise MeantimeError(f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}")
+        raise MeantimeError(
+            f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}"
+        )
     scores = {name: Score(name, np.array(hits[name]), np.array(hits5[name])) for name in chosen}
     return Evaluation(scores, len(pairs) - len(errors), list(errors.values()))
 

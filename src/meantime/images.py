@@ -20,9 +20,7 @@ from PIL import Image, UnidentifiedImageError
 from meantime.errors import ImageError, MeantimeError
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
-ImageSource: TypeAlias = (
-    str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | npt.NDArray[Any]
-)
+ImageSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | npt.NDArray[Any]
 
 MAX_PIXELS = 178_000_000  # 0.5 GB of RGB, and just below what Pillow itself refuses to open
 # fmt: off
@@ -116,8 +114,7 @@ def _pixels(image: Image.Image, name: str, max_pixels: int) -> Pixels:
 def _array_pixels(values: npt.NDArray[Any], name: str) -> Pixels:
     if values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (1, 3, 4)):
         raise ImageError(
-            f"{name} has the shape {values.shape}; "
-            "expected (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), channels last"
+            f"{name} has the shape {values.shape}; expected (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), channels last"
         )
     if values.size == 0:
         raise ImageError(f"{name} has the shape {values.shape} and no pixels; give an image with some")
@@ -141,8 +138,7 @@ def _levels(values: npt.NDArray[Any], name: str) -> Pixels:
         if values.min() >= 0 and values.max() <= 1:  # false for NaN too
             return np.rint(values.astype(np.float64) * 255).astype(np.uint8)
         raise ImageError(
-            f"{name} holds floats in {values.min():.4g}..{values.max():.4g}; "
-            "expected 0..1, so divide by the maximum"
+            f"{name} holds floats in {values.min():.4g}..{values.max():.4g}; expected 0..1, so divide by the maximum"
         )
     raise ImageError(
         f"{name} holds {values.dtype}; expected uint8, uint16, bool or floats in 0..1, so convert it first"
@@ -224,9 +220,7 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
             empty = False
             yield image
         if empty:
-            raise MeantimeError(
-                f"{str(path)!r} holds no images; known are the extensions {', '.join(EXTENSIONS)}"
-            )
+            raise MeantimeError(f"{str(path)!r} holds no images; known are the extensions {', '.join(EXTENSIONS)}")
 
 
 def _is_image(name: str) -> bool:
@@ -241,9 +235,7 @@ def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
         seen.add((status.st_dev, status.st_ino))
         with os.scandir(folder) as entries:
             # Only names are kept, so that a folder of 100,000 files stays small.
-            names = sorted(
-                (entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")
-            )
+            names = sorted((entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith("."))
     except OSError as error:
         raise MeantimeError(
             f"the folder {str(folder)!r} cannot be read ({error.strerror}); check its rights"

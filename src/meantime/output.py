@@ -86,7 +86,11 @@ class _Parquet:
         self.writer.close()
 
 
-FORMATS: dict[str, type[_Json] | type[_Csv] | type[_Parquet]] = {".json": _Json, ".csv": _Csv, ".parquet": _Parquet}
+FORMATS: dict[str, type[_Json] | type[_Csv] | type[_Parquet]] = {
+    ".json": _Json,
+    ".csv": _Csv,
+    ".parquet": _Parquet,
+}
 
 
 class Output:
@@ -110,7 +114,9 @@ class Output:
         """Write one prediction."""
         self.format.add(prediction.to_dict(self.top))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.format.end()
         self.file.close()
         os.replace(self.part, self.path)

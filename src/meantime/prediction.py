@@ -84,5 +84,12 @@ def failure(path: str | None, names: tuple[str, ...], error: str) -> Prediction:
     """Return the entry of an image that could not be read."""
     nothing = np.zeros(0, np.float32)
     return Prediction(
-        path, names, nothing, nothing, nothing, np.zeros((0, 4), np.float32), np.zeros(0, np.bool_), error=error
+        path,
+        names,
+        nothing,
+        nothing,
+        nothing,
+        np.zeros((0, 4), np.float32),
+        np.zeros(0, np.bool_),
+        error=error,
     )

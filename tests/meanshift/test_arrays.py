@@ -176,9 +176,7 @@ def test_length_of_embeddings_does_not_matter(dtype, size):
     views, classes = VIEWS.astype(dtype), CLASSES.astype(dtype)
     expected = mta(views, classes)
     result = mta(views * dtype(size), classes * dtype(size))
-    np.testing.assert_allclose(
-        result.inlierness, expected.inlierness, atol=1e-3 if dtype == np.float32 else 1e-9
-    )
+    np.testing.assert_allclose(result.inlierness, expected.inlierness, atol=1e-3 if dtype == np.float32 else 1e-9)
 
 
 @pytest.mark.xfail(strict=True, reason="what a reader returns is not checked")

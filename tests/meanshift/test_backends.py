@@ -35,12 +35,8 @@ def assert_same(a, b, fields=FIELDS, atol=1e-9):
         np.testing.assert_allclose(x, y, atol=atol, err_msg=field)
 
 
-SLICES = pytest.mark.xfail(
-    strict=True, raises=IndexError, reason="a chunk is cut beyond the end of the batch"
-)
-libraries_untraced = pytest.mark.parametrize(
-    "library", ["torch", pytest.param("array_api_strict", marks=SLICES)]
-)
+SLICES = pytest.mark.xfail(strict=True, raises=IndexError, reason="a chunk is cut beyond the end of the batch")
+libraries_untraced = pytest.mark.parametrize("library", ["torch", pytest.param("array_api_strict", marks=SLICES)])
 
 
 @variants
@@ -101,9 +97,7 @@ def test_every_float_is_accepted_and_solved_in_float32_or_better(batch, kind, va
     wanted = "float64" if "float64" in kind else "float32"
     for field in ("mode", "inlierness", "logits", "objective"):
         assert str(getattr(result, field).dtype).removeprefix("torch.") == wanted, field
-    assert_same(
-        result, expected, ("inlierness", "objective", "labels"), atol=1e-9 if wanted == "float64" else 1e-4
-    )
+    assert_same(result, expected, ("inlierness", "objective", "labels"), atol=1e-9 if wanted == "float64" else 1e-4)
     assert str(mean_shift(views).mode.dtype).removeprefix("torch.") == wanted
 
 
@@ -174,9 +168,7 @@ def test_images_that_leave_the_batch_early_change_nothing(batch, variant, patien
         np.testing.assert_allclose(to_numpy(getattr(result, field)), one_by_one, atol=1e-9, err_msg=field)
 
 
-READ_ONLY = pytest.mark.xfail(
-    strict=True, reason="the traced start is a read-only array, which torch warns of"
-)
+READ_ONLY = pytest.mark.xfail(strict=True, reason="the traced start is a read-only array, which torch warns of")
 
 
 @pytest.mark.parametrize("trace", [False, pytest.param(True, marks=READ_ONLY)])

@@ -32,9 +32,7 @@ def test_coinciding_views_have_distance_exactly_zero():
     assert (d2[~same] > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("n", "rho", "k"), [(64, 0.3, 18), (128, 0.5, 63), (4, 0.3, 1), (2, 1e-6, 1), (7, 1.0, 6)]
-)
+@pytest.mark.parametrize(("n", "rho", "k"), [(64, 0.3, 18), (128, 0.5, 63), (4, 0.3, 1), (2, 1e-6, 1), (7, 1.0, 6)])
 def test_number_of_neighbours_is_rounded_down_but_never_zero(n, rho, k):
     assert neighbours(n, rho) == k
 

@@ -14,7 +14,7 @@ from meantime.meanshift import VARIANTS
 pytestmark = pytest.mark.filterwarnings("error")  # no overflow, no division by zero, anywhere
 
 variants = pytest.mark.parametrize("variant", VARIANTS)
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=300, deadline=None)
 seeds = st.integers(0, 10**6)
 lambdas = st.sampled_from([0.0, 0.5, 4.0, 20.0])
 lambdas_y = st.sampled_from([0.01, 0.2, 3.0, math.inf])
@@ -62,7 +62,7 @@ def test_inlierness_lies_on_the_simplex(variant, seed, n, d, k, tau, rho, lambda
     assert result.mode.dtype == dtype
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2000, deadline=None)
 @given(
     seed=seeds,
     n=st.integers(1, 12),
@@ -188,9 +188,7 @@ def test_a_share_that_leaves_no_neighbour_looks_at_the_nearest(variant):
     views, classes = reference.problem(0)
     result = mta(views, classes, rho=1e-6, variant=variant)
     assert_sane(result)
-    np.testing.assert_allclose(
-        result.inlierness, mta(views, classes, rho=1 / 7, variant=variant).inlierness, atol=1e-6
-    )
+    np.testing.assert_allclose(result.inlierness, mta(views, classes, rho=1 / 7, variant=variant).inlierness, atol=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["official", "exact"])

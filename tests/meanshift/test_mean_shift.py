@@ -32,7 +32,7 @@ def test_start_may_lie_anywhere(normalize):
     np.testing.assert_allclose(result.path, path, atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 12),
@@ -42,9 +42,7 @@ def test_start_may_lie_anywhere(normalize):
 )
 def test_density_never_falls_on_the_way(seed, n, d, h2, far):
     points, classes = reference.problem(seed, n, d)
-    path = mean_shift(
-        points, points[0] + far * classes[0], h2=h2, normalize=False, trace=True, max_iter=200
-    ).path
+    path = mean_shift(points, points[0] + far * classes[0], h2=h2, normalize=False, trace=True, max_iter=200).path
     u = np.array([sum(reference.kernel(f, m, h2) for f in points) / n for m in path])
     assert (np.diff(u) >= -1e-12).all()
 

@@ -55,9 +55,7 @@ def name(options):
 @pytest.mark.parametrize("variant", ["official", "exact"])
 def test_equals_the_reference(variant, options):
     for seed in range(4):
-        views, classes = (
-            reference.problem(seed, n=9 + seed, d=6) if "reader" in options else sized_problem(seed)
-        )
+        views, classes = reference.problem(seed, n=9 + seed, d=6) if "reader" in options else sized_problem(seed)
         result = mta(views, classes, variant=variant, trace=True, **options)
         expected = reference.mta(views, classes, variant=variant, **options)
         assert_as_reference(result, expected)
@@ -66,14 +64,10 @@ def test_equals_the_reference(variant, options):
 
 
 # With these y settles in `paper` too: the entropy outweighs what the zero diagonal does to the affinity.
-@pytest.mark.parametrize(
-    "options", [{"lambda_y": 5.0} | o for o in OPTIONS if o.get("lambda_y", INF) == INF], ids=name
-)
+@pytest.mark.parametrize("options", [{"lambda_y": 5.0} | o for o in OPTIONS if o.get("lambda_y", INF) == INF], ids=name)
 def test_paper_equals_the_reference_where_inlierness_settles(options):
     for seed in range(4):
-        views, classes = (
-            reference.problem(seed, n=9 + seed, d=6) if "reader" in options else sized_problem(seed)
-        )
+        views, classes = reference.problem(seed, n=9 + seed, d=6) if "reader" in options else sized_problem(seed)
         expected = reference.mta(views, classes, variant="paper", inner=500, outer=50, **options)
         assert not expected.capped
         assert_as_reference(mta(views, classes, variant="paper", **options), expected)
@@ -122,9 +116,7 @@ def test_settings_side_by_side_equal_one_by_one(variant):
     for s, (lambda_, lambda_y) in enumerate(zip(lambdas, lambdas_y, strict=True)):
         alone = mta(views, classes, lambda_=lambda_, lambda_y=lambda_y, variant=variant)
         for field in ("mode", "inlierness", "logits", "objective", "n_iter", "converged"):
-            np.testing.assert_allclose(
-                getattr(together, field)[s], getattr(alone, field), atol=1e-9, err_msg=field
-            )
+            np.testing.assert_allclose(getattr(together, field)[s], getattr(alone, field), atol=1e-9, err_msg=field)
 
 
 def test_one_lambda_serves_many_lambda_y():

@@ -102,9 +102,7 @@ def test_the_hash_of_pixels_is_pinned_and_sees_the_shape():
 def test_file_pil_and_array_of_one_picture_share_their_hash(tmp_path):
     path = tmp_path / "x.jpg"
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (30, 40, 3), np.uint8)).save(path)
-    hashes = {
-        pixel_hash(load_image(s)) for s in (path, path.read_bytes(), Image.open(path), load_image(path))
-    }
+    hashes = {pixel_hash(load_image(s)) for s in (path, path.read_bytes(), Image.open(path), load_image(path))}
     assert len(hashes) == 1
 
 

@@ -41,9 +41,7 @@ def by_pillow(image: np.ndarray, size: int, n: int, seed: int) -> np.ndarray:
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    width=st.integers(1, 300), height=st.integers(1, 300), size=st.integers(1, 40), seed=st.integers(0, 99)
-)
+@given(width=st.integers(1, 300), height=st.integers(1, 300), size=st.integers(1, 40), seed=st.integers(0, 99))
 def test_exact_is_pillow_to_the_pixel(width, height, size, seed):
     image = noise(height, width)
     views = make_views(image, ViewSpec(n=6, exact=True), Preprocess(size=size, resize=size), seed)
@@ -67,13 +65,9 @@ def test_view_0_is_resize_then_centre_crop(width, height, size, more, interpolat
     h = resize if height == short else int(resize * height / width)
     left, top = round((w - size) / 2), round((h - size) / 2)
     resized = Image.fromarray(image).resize((w, h), Image.Resampling[interpolation.upper()])
-    views = make_views(
-        image, ViewSpec(n=1), Preprocess(size=size, resize=resize, interpolation=interpolation)
-    )
+    views = make_views(image, ViewSpec(n=1), Preprocess(size=size, resize=resize, interpolation=interpolation))
     np.testing.assert_array_equal(views.pixels[0], np.asarray(resized)[top : top + size, left : left + size])
-    np.testing.assert_allclose(
-        views.boxes[0], [left / w, top / h, (left + size) / w, (top + size) / h], rtol=1e-6
-    )
+    np.testing.assert_allclose(views.boxes[0], [left / w, top / h, (left + size) / w, (top + size) / h], rtol=1e-6)
     assert not views.flips[0]
 
 

@@ -21,6 +21,13 @@ def mta(
 ) -> Aggregate:
     """Read the mode; weights are the inlierness."""
     r = solve(
-        views, head, reader=reader, lambda_=lambda_, lambda_y=lambda_y, rho=rho, variant=variant, affinity=affinity
+        views,
+        head,
+        reader=reader,
+        lambda_=lambda_,
+        lambda_y=lambda_y,
+        rho=rho,
+        variant=variant,
+        affinity=affinity,
     )
     return Aggregate(r.logits, r.inlierness, r.mode)

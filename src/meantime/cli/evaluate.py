@@ -47,7 +47,9 @@ def evaluate(
 
 def _table(result: Evaluation, seeds: int, views: int, classes: int) -> Table:
     table = Table(
-        title=f"{result.n_images} images, {classes} names, {views} views, {seeds} seeds", title_justify="left", box=None
+        title=f"{result.n_images} images, {classes} names, {views} views, {seeds} seeds",
+        title_justify="left",
+        box=None,
     )
     for column in ("method", "top-1", "top-5", "minus clip, 95 % interval"):
         table.add_column(column, justify="left" if column == "method" else "right")

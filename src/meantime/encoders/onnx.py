@@ -38,9 +38,7 @@ class OnnxEncoder:
         self.name = name if name is not None else f"onnx:{directory}"
         self.threads = threads
         if not self.directory.is_dir():
-            raise MeantimeError(
-                f"no encoder directory at {str(directory)!r}; expected one with {', '.join(FILES)}"
-            )
+            raise MeantimeError(f"no encoder directory at {str(directory)!r}; expected one with {', '.join(FILES)}")
         missing = [file for file in FILES if not (self.directory / file).is_file()]
         if missing:
             raise MeantimeError(

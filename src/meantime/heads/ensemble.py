@@ -61,9 +61,7 @@ class Vote(_Prompts):
         """Return the logarithm of the share of votes, (…, K); among equals the first class wins."""
         xp = array_namespace(x)
         names = xp.arange(self.n_classes, device=x.device)
-        votes = sum(
-            xp.astype(xp.argmax(head(x), axis=-1)[..., None] == names, x.dtype) for head in self.heads
-        )
+        votes = sum(xp.astype(xp.argmax(head(x), axis=-1)[..., None] == names, x.dtype) for head in self.heads)
         return log_of_share(votes / len(self.heads))
 
 

@@ -57,16 +57,14 @@ def as_labels(labels: "str | Path | Sequence[str] | Labels", template: str = TEM
     """
     if isinstance(labels, Labels):
         return labels
-    if isinstance(labels, str | Path):
-        labels = _read(str(labels))
-        if isinstance(labels, dict):
-            several = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in labels.items()}
-            return Labels(tuple(several), tuple(several.values()))
-    names = tuple(labels)
-    for name in names:
+    found = _read(str(labels)) if isinstance(labels, str | Path) else list(labels)
+    if isinstance(found, dict):
+        several = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in found.items()}
+        return Labels(tuple(several), tuple(several.values()))
+    for name in found:
         if not isinstance(name, str):
             raise MeantimeError(f"labels must be texts, but one is {name!r} ({type(name).__name__})")
-    return Labels(names, tuple((fill(template, name),) for name in names))
+    return Labels(tuple(found), tuple((fill(template, name),) for name in found))
 
 
 def _read(labels: str) -> "list[str] | dict[str, str | list[str]]":

@@ -34,15 +34,9 @@ def namespace(**arrays: Array) -> Namespace:
     return xp
 
 
-@functools.lru_cache(maxsize=64)
-def _of_type(kind: type) -> Namespace | None:
-    """NumPy follows the standard itself and is faster without a wrapper; None: ask the array."""
-    return np if issubclass(kind, np.ndarray) else None
-
-
 def array_namespace(x: Array) -> Namespace:
-    """Return the library of an array, at a small fraction of the cost of asking in full."""
-    return _of_type(type(x)) or array_api_compat.array_namespace(x)
+    """Return the library of an array. NumPy follows the standard itself and is faster without a wrapper."""
+    return np if isinstance(x, np.ndarray) else array_api_compat.array_namespace(x)
 
 
 def _namespace_of(name: str, x: Array) -> Namespace:

@@ -6,7 +6,7 @@ leave the batch, so that a slow image does not hold up the rest.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from meantime.meanshift.arrays import Array, array_namespace, every
 
@@ -74,7 +74,7 @@ def _freeze(running: Array, new: State, old: State) -> State:
 def _like(state: State, values: list[Array]) -> State:
     """Return the values in the state's own (named) tuple."""
     make = getattr(type(state), "_make", tuple)
-    return make(values)  # type: ignore[no-any-return]
+    return cast(State, make(values))
 
 
 def _take(arrays: tuple[Array, ...], images: Array) -> tuple[Array, ...]:

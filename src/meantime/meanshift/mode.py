@@ -61,7 +61,9 @@ def mean_shift(
     xp = namespace(points=points, start=start)
     expected = (*points.shape[:-2], points.shape[-1])
     if tuple(start.shape) != expected:
-        raise MeantimeError(f"start must have shape {expected} to go with points {tuple(points.shape)}, not {tuple(start.shape)}")
+        raise MeantimeError(
+            f"start must have shape {expected} to go with points {tuple(points.shape)}, not {tuple(start.shape)}"
+        )
     dtype = points.dtype
     directions, beginning = unit("points", points), unit("start", start)  # checks both, whether used or not
     if normalize:

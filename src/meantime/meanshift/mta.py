@@ -7,7 +7,16 @@ from typing import Any, Literal
 
 from meantime.errors import MeantimeError
 from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
-from meantime.meanshift.arrays import Array, array_namespace, as_floats, for_small_steps, namespace, softmax, unit, widen
+from meantime.meanshift.arrays import (
+    Array,
+    array_namespace,
+    as_floats,
+    for_small_steps,
+    namespace,
+    softmax,
+    unit,
+    widen,
+)
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share

@@ -40,6 +40,7 @@ VARIANTS = {
     "exact": Variant(True, True, True, False, "objective", 10_000, 1_000, 1e-9),
 }
 
+
 def variant_named(name: str) -> Variant:
     """Return the variant of that name."""
     if name not in VARIANTS:
@@ -225,7 +226,8 @@ def solve(
     state = (*mode, log_y, begin, xp.zeros(begin.shape, dtype=xp.bool, device=G.device))
 
     def solution(state: tuple[Array, ...], n_iter: Array) -> Solution:
-        return Solution(Mode(*state[:3]), *state[3:], n_iter)
+        log_y, value, settled = state[3:]
+        return Solution(Mode(*state[:3]), log_y, value, settled, n_iter)
 
     steps = xp.zeros(begin.shape, dtype=xp.int64, device=G.device)
     see = None

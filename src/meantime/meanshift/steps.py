@@ -21,9 +21,7 @@ def objective(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lam
     return -xp.vecdot(y, kernel + lambda_ / 2 * (y @ W) - lambda_y * log_y)
 
 
-def inlierness_step(
-    kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lambda_y: Array | float
-) -> Array:
+def inlierness_step(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lambda_y: Array | float) -> Array:
     """Return ln y^(n+1) (Eq. 6): the minimum over the simplex of the bound that is tight at y^(n)."""
     xp = array_namespace(kernel)
     return log_softmax((kernel + lambda_ * (xp.exp(log_y) @ W)) / lambda_y)

@@ -77,17 +77,14 @@ def make_views(
         raise MeantimeError(f"views {start}..{stop} of {spec.n} were asked; expected 0 <= start <= stop <= n")
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or image.size == 0:
         raise MeantimeError(
-            f"the image is {image.dtype} of shape {image.shape}; "
-            "expected uint8 (H, W, 3), as load_image gives"
+            f"the image is {image.dtype} of shape {image.shape}; expected uint8 (H, W, 3), as load_image gives"
         )
     height, width = image.shape[:2]
     size = preprocess.size
     source = Image.fromarray(image)
     digest = pixel_hash(image) if stop > 1 else 0  # view 0 uses no randomness
     # Crop k is view k + 1, hence the row of view 0 in front.
-    crops, flips = random_boxes(
-        width, height, max(stop - 1, 0), seed, digest, scale=spec.scale, ratio=spec.ratio
-    )
+    crops, flips = random_boxes(width, height, max(stop - 1, 0), seed, digest, scale=spec.scale, ratio=spec.ratio)
     boxes = np.concatenate([centre_box(width, height, preprocess), crops / (width, height, width, height)])
     factors = [1 if spec.exact else _factor(box, size) for box in crops]
     copies = {1: source} | {f: source.reduce(f) for f in set(factors[max(start - 1, 0) :]) if f > 1}

@@ -25,9 +25,7 @@ def file_views(
     whole image: a made picture shows no particular part of it.
     """
     where = _folder_of(Path(folder), PurePath(image))
-    paths = sorted(
-        p for p in where.iterdir() if p.suffix.lower() in EXTENSIONS and not p.name.startswith(".")
-    )
+    paths = sorted(p for p in where.iterdir() if p.suffix.lower() in EXTENSIONS and not p.name.startswith("."))
     wanted = len(paths) if n is None else n
     if wanted > len(paths) or not paths:
         raise MeantimeError(

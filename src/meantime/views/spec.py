@@ -27,9 +27,7 @@ class ViewSpec:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise MeantimeError(f"the number of views is {self.n!r}; expected an integer of at least 1")
         if self.augment not in get_args(Augment):
-            raise MeantimeError(
-                f"augment is {self.augment!r}; expected one of {', '.join(get_args(Augment))}"
-            )
+            raise MeantimeError(f"augment is {self.augment!r}; expected one of {', '.join(get_args(Augment))}")
         for name, (low, high), limit in (("scale", self.scale, 1.0), ("ratio", self.ratio, float("inf"))):
             if not 0 < low <= high <= limit or high == float("inf"):
                 raise MeantimeError(
