@@ -11,8 +11,8 @@ from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError, MissingExtraError
 from meantime.heads import Head, TextHead, ensemble_head
 from meantime.meanshift import MTAResult, mean_shift, mta
-from meantime.methods import Method, add_method, methods
 from meantime.prediction import Prediction
+from meantime.registry import Method, add_method, methods
 from meantime.views import ViewSpec
 
 __version__ = "0.1.0"

@@ -14,8 +14,8 @@ from meantime.heads import Head, TextHead, ensemble_head
 from meantime.images import ImageSource
 from meantime.labels import TEMPLATE, Labels, as_labels, fill, templates80
 from meantime.meanshift import softmax
-from meantime.methods import HeadName, Method, method_named
 from meantime.prediction import Prediction, failure
+from meantime.registry import HeadName, Method, method_named
 from meantime.views import ViewSpec
 
 # Images solved together: enough for full matrix products, few enough to answer as one goes.
@@ -32,7 +32,7 @@ class Classifier:
     encoder
         A name for :func:`meantime.load_encoder`, or an encoder.
     method
-        One of :func:`meantime.methods`, or a :class:`~meantime.methods.Method`.
+        One of :func:`meantime.methods`, or a :class:`~meantime.Method`.
     views
         How many views of each image, or a :class:`~meantime.views.ViewSpec`; 1 is plain zero-shot.
     seed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meantime import pipeline
 from meantime.errors import MeantimeError
 from meantime.images import find_images
-from meantime.methods import HeadName, Method, method_named
+from meantime.registry import HeadName, Method, method_named
 
 if TYPE_CHECKING:
     from meantime.classifier import Classifier

@@ -146,7 +146,6 @@ def test_bad_arguments_of_mean_shift_are_named_with_their_value(arguments, words
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 10**9])
-@pytest.mark.xfail(strict=True, reason="the place is that within the flattened chunk, not within the input")
 def test_the_bad_view_of_a_batch_is_located(chunk_bytes, monkeypatch):
     monkeypatch.setattr(importlib.import_module("meantime.meanshift.mta"), "CHUNK_BYTES", chunk_bytes)
     batch = np.stack([VIEWS] * 6).reshape(2, 3, 8, 5)
@@ -164,12 +163,8 @@ def test_nan_from_a_users_head_is_not_passed_over(variant):
 @pytest.mark.parametrize(
     ("dtype", "size"),
     [
-        *[(np.float32, size) for size in (1e-30, 1e-20, 1e-12, 1e12)],
-        *[(np.float64, size) for size in (1e-200, 1e-30, 1e-12, 1e12, 1e30)],
-        *[
-            pytest.param(dtype, size, marks=pytest.mark.xfail(strict=True, reason="unit() warns of overflow"))
-            for dtype, size in [(np.float32, 1e20), (np.float32, 1e30), (np.float64, 1e200)]
-        ],
+        *[(np.float32, size) for size in (1e-30, 1e-20, 1e-12, 1e12, 1e20, 1e30)],
+        *[(np.float64, size) for size in (1e-200, 1e-30, 1e-12, 1e12, 1e30, 1e200)],
     ],
 )
 def test_length_of_embeddings_does_not_matter(dtype, size):
@@ -179,30 +174,18 @@ def test_length_of_embeddings_does_not_matter(dtype, size):
     np.testing.assert_allclose(result.inlierness, expected.inlierness, atol=1e-3 if dtype == np.float32 else 1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="what a reader returns is not checked")
 def test_nan_from_a_users_reader_is_not_passed_over():
     with pytest.raises(MeantimeError, match="NaN"):
         mta(VIEWS, CLASSES, reader=lambda x: NAN * x)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        np.float64,
-        int,
-        *[
-            pytest.param(k, marks=pytest.mark.xfail(strict=True, reason="TypeError: taken for a sequence"))
-            for k in (np.float32, np.int64, np.asarray, torch.tensor)
-        ],
-    ],
-)
+@pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, np.asarray, torch.tensor])
 def test_any_number_serves_as_lambda(kind):
     expected = mta(VIEWS, CLASSES)
     result = mta(VIEWS, CLASSES, lambda_=kind(4))
     np.testing.assert_array_equal(result.inlierness, expected.inlierness)
 
 
-@pytest.mark.xfail(strict=True, reason="logit_scale is used as given, with its graph")
 def test_the_models_own_logit_scale_can_be_given():
     scale = torch.nn.Parameter(torch.tensor(100.0).log()).exp()  # as in model.logit_scale.exp()
     result = mta(torch.asarray(VIEWS), torch.asarray(CLASSES), logit_scale=scale)

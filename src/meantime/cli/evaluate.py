@@ -13,7 +13,7 @@ from meantime.cli import options as o
 from meantime.evaluation import Evaluation, class_names, labelled_images
 from meantime.evaluation import evaluate as run
 from meantime.labels import TEMPLATE
-from meantime.methods import methods
+from meantime.registry import methods
 
 
 def evaluate(

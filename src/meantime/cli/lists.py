@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from meantime.encoders import list_encoders
-from meantime.methods import methods as all_methods
+from meantime.registry import methods as all_methods
 
 
 def models() -> None:

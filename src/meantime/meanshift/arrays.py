@@ -52,8 +52,8 @@ def _library(xp: Namespace) -> str:
     return str(xp.__name__).removeprefix("array_api_compat.").split(".")[0]
 
 
-def as_floats(name: str, x: Array, rank: int, layout: str) -> Array:
-    """Check that ``x`` holds floats in at least ``rank`` axes, none empty; return it in float32 or better.
+def checked(name: str, x: Array, rank: int, layout: str) -> Array:
+    """Check that ``x`` holds floats in at least ``rank`` axes, none empty; return it as an array.
 
     Plain (nested) lists become NumPy arrays, since that is how embeddings arrive from an HTTP API.
     """
@@ -62,28 +62,38 @@ def as_floats(name: str, x: Array, rank: int, layout: str) -> Array:
             x = np.asarray(x, dtype=float)
         except (TypeError, ValueError) as error:
             raise MeantimeError(f"{name} must be {layout}, but the nested list is ragged: {error}") from error
-    xp = _namespace_of(name, x)
+    _namespace_of(name, x)
+    shape = tuple(x.shape)
     if x.ndim < rank:
-        raise MeantimeError(f"{name} must have shape {layout}, but its shape is {tuple(x.shape)}")
-    if 0 in x.shape:
-        raise MeantimeError(f"{name} must have shape {layout} with no empty axis, but its shape is {tuple(x.shape)}")
-    if hasattr(x, "detach"):  # a tensor inside a training graph: the solver is not differentiated
-        x = x.detach()
-    if x.dtype in (xp.float32, xp.float64):
-        return x
-    # Asked by name: NumPy's bfloat16 (of ml_dtypes) is unknown to isdtype
-    if "float" in str(x.dtype):
-        return xp.astype(x, xp.float32)
-    raise MeantimeError(
-        f"{name} must hold floating-point numbers, but its dtype is {x.dtype} (shape {tuple(x.shape)}): "
-        "embeddings are real numbers; convert with .astype('float32') if these really are"
-    )
+        raise MeantimeError(f"{name} must have shape {layout}, but its shape is {shape}")
+    if 0 in shape:
+        raise MeantimeError(f"{name} must have shape {layout} with no empty axis, but its shape is {shape}")
+    # By name: NumPy's bfloat16 (of ml_dtypes) is unknown to isdtype
+    if "float" not in str(x.dtype):
+        raise MeantimeError(
+            f"{name} must hold floating-point numbers, but its dtype is {x.dtype} (shape {shape}): "
+            "embeddings are real numbers; convert with .astype('float32') if these really are"
+        )
+    # A tensor may be part of a training graph: the solver is not differentiated
+    return x.detach() if hasattr(x, "detach") else x
+
+
+def to_floats(x: Array) -> Array:
+    """Return floats of any kind in float32 or better."""
+    xp = array_namespace(x)
+    return x if x.dtype in (xp.float32, xp.float64) else xp.astype(x, xp.float32)
+
+
+def as_floats(name: str, x: Array, rank: int, layout: str) -> Array:
+    """Check as :func:`checked` and return in float32 or better."""
+    return to_floats(checked(name, x, rank, layout))
 
 
 def unit(name: str, x: Array, length: float = 1.0) -> Array:
     """Return ``x`` scaled to a length along its last axis; raise on NaN, infinity and zero vectors."""
     xp = array_namespace(x)
-    norm2 = xp.vecdot(x, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm2 = xp.vecdot(x, x)
     # One cheap test on the norms covers every element: NaN and infinity reach the norm.
     if not bool(xp.all((norm2 > 1e-30) & (norm2 < 1e30))):
         x = _rescaled(name, x)
@@ -124,7 +134,7 @@ def _widest(xp: Namespace, device: Any) -> Any:
     return floats.get("float64", xp.float32)
 
 
-def widen(x: Array) -> Array:
+def to_widest(x: Array) -> Array:
     """Return ``x`` in the widest float of its library and device.
 
     Distances come from a Gram matrix by subtraction. In float32 that leaves an error of 1e-7, more than

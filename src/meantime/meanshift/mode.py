@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, as_floats, namespace, unit, widen
+from meantime.meanshift.arrays import Array, as_floats, namespace, to_widest, unit
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.solver import Mode, diagonal_of, mode_at, seek_mode
 
@@ -70,7 +70,7 @@ def mean_shift(
         points, start = directions, beginning
     *leading, n, d = points.shape
     # The start joins as a row that the density does not count (ln y = -inf): all modes lie in one span.
-    joined = widen(xp.concat([xp.astype(start, dtype)[..., None, :], points], axis=-2))
+    joined = to_widest(xp.concat([xp.astype(start, dtype)[..., None, :], points], axis=-2))
     joined = xp.reshape(joined, (-1, n + 1, d))
     G = gram(joined)
     if h2 is None:

@@ -10,12 +10,15 @@ from meantime.meanshift.affinity import text_affinity, vision_affinity, without_
 from meantime.meanshift.arrays import (
     Array,
     array_namespace,
-    as_floats,
+    checked,
+    every,
     for_small_steps,
+    machine_epsilon,
     namespace,
     softmax,
+    to_floats,
+    to_widest,
     unit,
-    widen,
 )
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
@@ -108,18 +111,23 @@ def mta(
     if affinity not in ("head", "vision"):
         raise MeantimeError(f"affinity must be 'head' or 'vision', not {affinity!r}")
     settings = _settings(lambda_, lambda_y)
-    views = as_floats("views", views, 2, "(…, N, d)")
+    views = checked("views", views, 2, "(…, N, d)")
     head = _as_head("classes", classes, views, logit_scale)
     read = head if reader is None else _as_head("reader", reader, views, logit_scale)
     *leading, n, d = views.shape
-    views = array_namespace(views).reshape(views, (-1, n, d))
+    flat = array_namespace(views).reshape(views, (-1, n, d))
+    count = flat.shape[0]
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
-    size = views.shape[0] if trace else _chunk_size(n, d, len(settings[0]), head, read)
-    parts = [
-        _solve_chunk(views[i : i + size, ...], head, read, settings, rho, form, affinity, trace)
-        for i in range(0, views.shape[0], size)
-    ]
-    several = not (isinstance(lambda_, int | float) and isinstance(lambda_y, int | float))
+    size = count if trace else _chunk_size(n, d, len(settings[0]), head, read)
+    parts = []
+    for i in range(0, count, size):
+        try:
+            chunk = unit("views", to_floats(flat[i : min(i + size, count), ...]))
+        except MeantimeError:
+            unit("views", to_floats(views))  # says the same, with the place in the caller's array
+            raise
+        parts.append(_solve_chunk(chunk, head, read, settings, rho, form, affinity, trace))
+    several = not (_is_number(lambda_) and _is_number(lambda_y))
     return _join(parts, tuple(leading), keep_settings=several)
 
 
@@ -133,13 +141,12 @@ def _solve_chunk(
     affinity: str,
     trace: bool,
 ) -> MTAResult:
-    """Solve images (B, N, d); fields of the result lead with (S, B), a trace with (L + 1, S, B)."""
+    """Solve images of unit views (B, N, d); results lead with (S, B), a trace with (L + 1, S, B)."""
     xp = array_namespace(views)
-    views = unit("views", views)
     n = views.shape[-2]
-    G = gram(widen(views))
+    G = gram(to_widest(views))
     W = text_affinity(head(views)) if affinity == "head" else vision_affinity(G)
-    G, W = for_small_steps(G, widen(W))
+    G, W = for_small_steps(G, to_widest(W))
     h2 = bandwidth(squared_distances(G), rho, divisor=max(rho * (n - 1), 1.0) if variant.real_divisor else None)
     if not variant.diagonal:
         W = without_diagonal(W)
@@ -149,18 +156,23 @@ def _solve_chunk(
     solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
     def back(x: Array, dtype: Any) -> Array:  # (B, S, …) of the solver -> (S, B, …) of the caller's library
-        return xp.astype(xp.moveaxis(xp.asarray(x, device=views.device), 0, 1), dtype)
+        return xp.astype(xp.moveaxis(xp.asarray(x, device=views.device, copy=True), 0, 1), dtype)
 
     def mode(state: Solution) -> Array:  # coefficients (B, S, N) -> unit modes (S, B, d)
-        a = xp.asarray(state.mode.a, device=views.device)
-        m = xp.matmul(xp.astype(a, views.dtype), views)
-        return unit("mode", xp.moveaxis(m, 0, 1))
+        a = back(state.mode.a, views.dtype)
+        m = xp.moveaxis(xp.matmul(xp.moveaxis(a, 0, 1), views), 0, 1)
+        # Views that cancel out leave no direction (`paper` does not hold the mode on the sphere): view 0 then
+        lost = xp.vecdot(m, m)[..., None] <= machine_epsilon(m)
+        return unit("mode", m if every(~lost) else xp.where(lost, views[None, :, 0, :], m))
 
     m = mode(solution)
+    logits = reader(m)
+    if not every(xp.isfinite(logits)):
+        raise MeantimeError("the reader gave NaN or infinity as a logit of the mode: check what it computes")
     return MTAResult(
         mode=m,
         inlierness=back(small.exp(solution.log_y), views.dtype),
-        logits=reader(m),
+        logits=logits,
         n_iter=back(solution.n_iter, xp.int64),
         objective=back(solution.objective, views.dtype),
         converged=back(solution.settled, xp.bool),
@@ -186,10 +198,10 @@ def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bo
     return MTAResult(**{name: whole(name, 1) for name in results}, trace=whole("trace", 2), path=whole("path", 2))
 
 
-def _settings(lambda_: float | Sequence[float], lambda_y: float | Sequence[float]) -> tuple[list[float], list[float]]:
+def _settings(lambda_: Any, lambda_y: Any) -> tuple[list[float], list[float]]:
     """Return both as lists of one length, checked."""
-    first = [float(x) for x in lambda_] if not isinstance(lambda_, int | float) else [float(lambda_)]
-    second = [float(x) for x in lambda_y] if not isinstance(lambda_y, int | float) else [float(lambda_y)]
+    first = [float(lambda_)] if _is_number(lambda_) else [float(x) for x in lambda_]
+    second = [float(lambda_y)] if _is_number(lambda_y) else [float(x) for x in lambda_y]
     if min(len(first), len(second)) == 0 or (len(first) != len(second) and 1 not in (len(first), len(second))):
         raise MeantimeError(
             f"lambda_ and lambda_y must have the same number of settings, but they have {len(first)} and {len(second)}"
@@ -203,6 +215,11 @@ def _settings(lambda_: float | Sequence[float], lambda_y: float | Sequence[float
         if not x > 0:
             raise MeantimeError(f"lambda_y must be positive (infinity is allowed), but it is {x}")
     return first, second
+
+
+def _is_number(x: Any) -> bool:
+    """A Python or NumPy number, or an array of rank 0; else it is a sequence of settings."""
+    return not hasattr(x, "__len__") or getattr(x, "ndim", None) == 0
 
 
 def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: float) -> HeadLike:

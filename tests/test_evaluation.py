@@ -1,0 +1,66 @@
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+from toy import ToyEncoder, picture
+
+import meantime as mt
+from meantime.evaluation import Score, evaluate, labelled_images
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("red", "green"):
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            Image.fromarray(picture(name, seed=i)).save(tmp_path / name / f"{i}.png")
+    return tmp_path
+
+
+def test_a_folder_of_folders_is_measured(folder):
+    clf = mt.Classifier(["red", "green", "blue"], ToyEncoder(), views=4)
+    result = evaluate(clf, folder, {"clip": "clip", "mta": "mta"}, seeds=2)
+    assert result.n_images == 6
+    assert result.scores["mta"].hits.shape == (2, 6)
+    assert result.scores["mta"].top1 == (100.0, 0.0)
+    assert clf.evaluate(folder).scores["this"].top1[0] == 100.0
+
+
+def test_a_wrong_label_costs_accuracy(folder):
+    (folder / "red" / "0.png").rename(folder / "green" / "wrong.png")
+    clf = mt.Classifier(["red", "green"], ToyEncoder(), views=4)
+    assert evaluate(clf, folder, {"clip": "clip"}).scores["clip"].top1[0] == pytest.approx(100 * 5 / 6)
+
+
+def test_labels_csv_and_unreadable_images(folder):
+    with (folder / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("file", "name"), ("red/0.png", "red"), ("red/none.png", "red")])
+    clf = mt.Classifier(["red", "green"], ToyEncoder(), views=2)
+    result = evaluate(clf, folder, {"clip": "clip"})
+    assert result.n_images == 1
+    assert "none.png" in result.errors[0]
+
+
+def test_a_class_that_is_no_label_is_named(folder):
+    with pytest.raises(mt.MeantimeError, match="'green'"):
+        evaluate(mt.Classifier(["red"], ToyEncoder()), folder, {"clip": "clip"})
+
+
+def test_a_folder_without_classes_is_refused(tmp_path):
+    Image.fromarray(picture("red")).save(tmp_path / "x.png")
+    with pytest.raises(mt.MeantimeError, match="sub-folder"):
+        labelled_images(tmp_path)
+    with pytest.raises(mt.MeantimeError, match="no folder"):
+        labelled_images(tmp_path / "nowhere")
+
+
+def test_the_interval_is_paired():
+    rng = np.random.default_rng(0)
+    plain = rng.random((1, 400)) < 0.5
+    better = plain | (rng.random((1, 400)) < 0.2)  # never worse, image by image
+    a, b = Score("a", better, better), Score("b", plain, plain)
+    gain, low, high = a.minus(b)
+    assert low <= gain <= high
+    assert low > 0  # an unpaired interval, about ±7 points here, could not tell
+    assert b.minus(b) == (0.0, 0.0, 0.0)
