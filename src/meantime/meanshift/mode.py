@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, as_floats, namespace, to_widest, unit
+from meantime.meanshift.arrays import Array, as_floats, every, namespace, to_widest, unit
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.solver import Mode, diagonal_of, mode_at, seek_mode
 
@@ -65,9 +65,11 @@ def mean_shift(
             f"start must have shape {expected} to go with points {tuple(points.shape)}, not {tuple(start.shape)}"
         )
     dtype = points.dtype
-    directions, beginning = unit("points", points), unit("start", start)  # checks both, whether used or not
     if normalize:
-        points, start = directions, beginning
+        points, start = unit("points", points), unit("start", start)
+    for name, x in (("points", points), ("start", start)):
+        if not every(xp.isfinite(x)):
+            raise MeantimeError(f"{name} {tuple(x.shape)} holds NaN or infinity")
     *leading, n, d = points.shape
     # The start joins as a row that the density does not count (ln y = -inf): all modes lie in one span.
     joined = to_widest(xp.concat([xp.astype(start, dtype)[..., None, :], points], axis=-2))

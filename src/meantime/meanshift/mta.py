@@ -147,7 +147,7 @@ def _solve_chunk(
     G = gram(to_widest(views))
     W = text_affinity(head(views)) if affinity == "head" else vision_affinity(G)
     G, W = for_small_steps(G, to_widest(W))
-    h2 = bandwidth(squared_distances(G), rho, divisor=max(rho * (n - 1), 1.0) if variant.real_divisor else None)
+    h2 = bandwidth(squared_distances(G), rho, divisor=rho * (n - 1) if variant.real_divisor else None)
     if not variant.diagonal:
         W = without_diagonal(W)
     small = array_namespace(G)

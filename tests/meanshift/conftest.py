@@ -1,6 +1,0 @@
-"""Lets these tests import tests/reference.py, however pytest is started."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
