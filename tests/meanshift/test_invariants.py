@@ -188,7 +188,9 @@ def test_a_share_that_leaves_no_neighbour_looks_at_the_nearest(variant):
     views, classes = reference.problem(0)
     result = mta(views, classes, rho=1e-6, variant=variant)
     assert_sane(result)
-    np.testing.assert_allclose(result.inlierness, mta(views, classes, rho=1 / 7, variant=variant).inlierness, atol=1e-6)
+    if variant != "paper":  # its bandwidth divides by rho (N - 1) itself, whatever the neighbours are
+        nearest = mta(views, classes, rho=1 / 7, variant=variant)
+        np.testing.assert_allclose(result.inlierness, nearest.inlierness, atol=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["official", "exact"])
