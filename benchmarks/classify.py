@@ -50,7 +50,9 @@ def stages(paths: list[Path], clf: mt.Classifier) -> None:
     embeddings, encode = stage(lambda v: encoder.encode_images(v.pixels), views)
     stacked = np.stack(embeddings)
     _, solve = stage(lambda i: clf.method(stacked[i : i + 8], clf.heads), range(0, len(stacked), 8))
-    table = Table(title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: one stage after the other")
+    table = Table(
+        title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: one stage after the other"
+    )
     for column in ("stage", "ms an image", "of the encoder"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for name, seconds in (("decode", decode), ("crop", crop), ("encode", encode), ("solve", solve)):
@@ -71,7 +73,9 @@ def growth(paths: list[Path]) -> None:
     few = paths[:6]
     classifiers = {n: mt.Classifier(imagenet_names(), views=n) for n in (8, 16, 32, 64)}
     t = race({str(n): lambda c=c: list(c.stream(few)) for n, c in classifiers.items()}, rounds=2)
-    console.print("Milliseconds a view: " + ", ".join(f"{1e3 * s / len(few) / int(n):.2f} at {n} views" for n, s in t.items()))
+    console.print(
+        "Milliseconds a view: " + ", ".join(f"{1e3 * s / len(few) / int(n):.2f} at {n} views" for n, s in t.items())
+    )
     clf = mt.Classifier(imagenet_names(), views=4)
     peaks = []
     for count in (100, 400):

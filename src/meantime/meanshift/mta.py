@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from meantime.errors import MeantimeError
 from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
 from meantime.meanshift.arrays import (
@@ -23,13 +25,16 @@ from meantime.meanshift.arrays import (
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
+from meantime.meanshift.single import solve_single
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
-# Images are solved in chunks whose arrays take about this much: enough for full matrix products, and
-# small enough for the processor's caches. Memory then does not grow with the number of images.
-CHUNK_BYTES = 24 * 2**20
+# Images are solved in chunks whose state takes about this much: many rows share the cost of each small step, and
+# memory does not grow with the number of images.
+CHUNK_BYTES = 48 * 2**20
+# Predictions are the largest arrays. They are made for a few images at a time and stay in the processor's caches.
+CACHE_BYTES = 2 * 2**20
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def mta(
     flat = array_namespace(views).reshape(views, (-1, n, d))
     count = flat.shape[0]
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
-    size = count if trace else _chunk_size(n, d, len(settings[0]), head, read)
+    size = count if trace else _chunk_size(n, d, len(settings[0]), read)
     parts = []
     for i in range(0, count, size):
         try:
@@ -144,16 +149,17 @@ def _solve_chunk(
     """Solve images of unit views (B, N, d); results lead with (S, B), a trace with (L + 1, S, B)."""
     xp = array_namespace(views)
     n = views.shape[-2]
-    G = gram(to_widest(views))
-    W = text_affinity(head(views)) if affinity == "head" else vision_affinity(G)
-    G, W = for_small_steps(G, to_widest(W))
+    G, W = for_small_steps(*_relations(views, head, affinity))
     h2 = bandwidth(squared_distances(G), rho, divisor=rho * (n - 1) if variant.real_divisor else None)
     if not variant.diagonal:
         W = without_diagonal(W)
     small = array_namespace(G)
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
-    solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
+    if variant.stop == "count" and views.shape[0] == len(settings[0]) == 1 and small is np and not trace:
+        solution = solve_single(G[0], W[0], h2[0], settings[0][0], settings[1][0], variant)
+    else:
+        solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
     def back(x: Array, dtype: Any) -> Array:  # (B, S, …) of the solver -> (S, B, …) of the caller's library
         return xp.astype(xp.moveaxis(xp.asarray(x, device=views.device, copy=True), 0, 1), dtype)
@@ -179,6 +185,23 @@ def _solve_chunk(
         trace=xp.stack([back(s.objective, views.dtype) for s in states]) if trace else None,
         path=xp.stack([mode(s) for s in states]) if trace else None,
     )
+
+
+def _relations(views: Array, head: HeadLike, affinity: str) -> tuple[Array, Array]:
+    """Return Gram matrices and affinities (B, N, N) of unit views (B, N, d), a few images at a time."""
+    xp = array_namespace(views)
+    count, n, d = views.shape
+    few = max(1, CACHE_BYTES // (4 * n * max(d, getattr(head, "n_classes", 1000))))
+    grams, affinities = [], []
+    for i in range(0, count, few):
+        part = views[i : min(i + few, count), ...]
+        grams.append(gram(to_widest(part)))
+        if affinity == "head":
+            affinities.append(to_widest(text_affinity(head(part))))
+    G = grams[0] if len(grams) == 1 else xp.concat(grams)
+    if affinity == "vision":
+        return G, vision_affinity(G)
+    return G, affinities[0] if len(affinities) == 1 else xp.concat(affinities)
 
 
 def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bool) -> MTAResult:
@@ -236,8 +259,8 @@ def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: fl
     return head
 
 
-def _chunk_size(n: int, d: int, settings: int, head: HeadLike, reader: HeadLike) -> int:
-    """How many images to solve at once: their predictions, embeddings, N x N matrices and rows of state."""
-    k, read = (getattr(h, "n_classes", 1000) for h in (head, reader))
-    floats = n * (2 * k + 3 * d + 12 * n) + settings * (24 * n + 2 * d + 2 * read)
+def _chunk_size(n: int, d: int, settings: int, reader: HeadLike) -> int:
+    """How many images to solve at once: their views, N x N matrices, rows of state and what is read of them."""
+    k = getattr(reader, "n_classes", 1000)
+    floats = n * (2 * d + 10 * n) + settings * (24 * n + 2 * d + 2 * k)
     return max(1, CHUNK_BYTES // (4 * floats))
