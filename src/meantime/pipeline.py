@@ -30,6 +30,7 @@ class Encoded:
 
     source: ImageSource
     embeddings: NDArray[np.float32] | None  # (N, d), unit length
+    norms: NDArray[np.float32] | None  # (N,), as the encoder gave them
     views: Views | None
     error: ImageError | None = None
 
@@ -73,13 +74,15 @@ def _encode_together(waiting: list[tuple[ImageSource, Views | ImageError]], enco
     if readable:
         pixels = readable[0].pixels if len(readable) == 1 else np.concatenate([v.pixels for v in readable])
         embeddings = encoder.encode_images(pixels)
-        embeddings = embeddings / np.linalg.norm(embeddings, axis=-1, keepdims=True)
+        norms = np.linalg.norm(embeddings, axis=-1)
+        embeddings = embeddings / norms[:, None]
     start = 0
     for source, views in waiting:
         if isinstance(views, ImageError):
-            yield Encoded(source, None, None, views)
+            yield Encoded(source, None, None, None, views)
             continue
-        yield Encoded(source, embeddings[start : start + len(views)], views)
+        own = slice(start, start + len(views))
+        yield Encoded(source, embeddings[own], norms[own], views)
         start += len(views)
 
 

@@ -52,6 +52,7 @@ class Views:
     pixels: Pixels  # (N, S, S, 3) uint8 RGB
     boxes: npt.NDArray[np.float32]  # (N, 4) left, top, right, bottom in 0..1 of the image
     flips: npt.NDArray[np.bool_]  # (N,)
+    digest: int | None = None  # hash of the decoded image, where crops asked for it
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -110,7 +111,8 @@ def make_views(
         else:
             with ThreadPoolExecutor(threads) as pool:  # Pillow lets go of the interpreter lock
                 list(pool.map(fill, range(start, stop)))
-    return Views(pixels, boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop])
+    hash_ = digest if stop > 1 else None
+    return Views(pixels, boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop], hash_)
 
 
 def _factor(box: npt.NDArray[np.int64], size: int) -> int:

@@ -64,4 +64,5 @@ def join(first: Views, second: Views) -> Views:
         np.concatenate([first.pixels, second.pixels]),
         np.concatenate([first.boxes, second.boxes]),
         np.concatenate([first.flips, second.flips]),
+        first.digest,
     )
