@@ -1,6 +1,6 @@
 """Images and names in, predictions out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime import pipeline
-from meantime.encoders import Encoder, cached_texts, load_encoder
+from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError
-from meantime.heads import Head, TextHead, ensemble_head
+from meantime.evaluation import Evaluation, evaluate
+from meantime.heads import make_heads
 from meantime.images import ImageSource
-from meantime.labels import TEMPLATE, Labels, as_labels, fill, templates80
+from meantime.labels import TEMPLATE, Labels, as_labels
 from meantime.meanshift import softmax
 from meantime.prediction import Prediction, failure
-from meantime.registry import HeadName, Method, method_named
+from meantime.registry import Method, method_named
 from meantime.views import ViewSpec
 
 # Images solved together: enough for full matrix products, few enough to answer as one goes.
@@ -118,10 +119,8 @@ class Classifier:
             raise MeantimeError("this method votes and has no mode: use mta, mean or another that has one to embed")
         return np.asarray(embedding, np.float32)
 
-    def evaluate(self, folder: str | Path, seeds: int = 1) -> "Any":
-        """Measure on one's own labelled folder: this method beside plain zero-shot. See :mod:`meantime.evaluation`."""
-        from meantime.evaluation import evaluate
-
+    def evaluate(self, folder: str | Path, seeds: int = 1) -> Evaluation:
+        """Measure on one's own labelled folder: this method (``"this"``) beside plain zero-shot (``"clip"``)."""
         return evaluate(self, folder, {"clip": "clip", "this": self.method}, seeds=seeds)
 
     def _one(self, image: ImageSource) -> Prediction:
@@ -156,19 +155,3 @@ class Classifier:
                 threshold=self.abstain,
             )
             i += 1
-
-
-def make_heads(encoder: Encoder, labels: Labels, wanted: set[HeadName]) -> Mapping[HeadName, Head]:
-    """Return the heads of these names that methods ask for; texts come from the cache where it has them."""
-    heads: dict[HeadName, Head] = {}
-    if "text" in wanted:
-        texts = cached_texts(encoder, [p for prompts in labels.prompts for p in prompts])
-        texts = texts / np.linalg.norm(texts, axis=-1, keepdims=True)
-        ends = np.cumsum([len(prompts) for prompts in labels.prompts])
-        classes = np.stack([part.mean(axis=0) for part in np.split(texts, ends[:-1])])
-        heads["text"] = TextHead(classes, encoder.logit_scale)
-    if "ensemble" in wanted:
-        prompts = [fill(template, name) for template in templates80() for name in labels.names]
-        grid = cached_texts(encoder, prompts).reshape(len(templates80()), len(labels.names), encoder.dim)
-        heads["ensemble"] = ensemble_head(grid, encoder.logit_scale)
-    return heads

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from meantime import pipeline
 from meantime.errors import MeantimeError
+from meantime.heads import HeadName, make_heads
 from meantime.images import find_images
-from meantime.registry import HeadName, Method, method_named
+from meantime.registry import Method, method_named
 
 if TYPE_CHECKING:
     from meantime.classifier import Classifier
@@ -104,8 +105,6 @@ def evaluate(
 
     ``progress(done, total)`` hears of every image.
     """
-    from meantime.classifier import make_heads
-
     chosen = {name: method_named(method) for name, method in methods.items()}
     pairs = labelled_images(folder)
     names = np.array(classifier.labels.names)

@@ -6,15 +6,13 @@ Every row of the paper's tables is such a combination; so is a row of one's own 
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from meantime import aggregators
 from meantime.aggregators import Aggregate, Aggregator
 from meantime.errors import MeantimeError
+from meantime.heads import HeadName
 from meantime.meanshift.arrays import Array
 from meantime.meanshift.head import Head
-
-HeadName = Literal["text", "ensemble"]
 
 
 @dataclass(frozen=True)
