@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from meantime.cli import classify, evaluate, explain, lists
+from meantime.cli import classify, datasets, encode, evaluate, explain, lists, store
 from meantime.errors import MeantimeError
 
 app = typer.Typer(
@@ -16,6 +16,9 @@ app = typer.Typer(
 app.command("classify")(classify.classify)
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
+app.command("encode")(encode.encode)
+app.add_typer(store.app, name="store")
+app.add_typer(datasets.app, name="datasets")
 app.command("models")(lists.models)
 app.command("methods")(lists.methods)
 

@@ -1,0 +1,88 @@
+"""`meantime encode`: the views of a whole dataset into a store, once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from meantime import pipeline
+from meantime.cli import options as o
+from meantime.datasets import check_dataset, list_datasets, load_dataset
+from meantime.encoders import load_encoder
+from meantime.errors import MeantimeError
+from meantime.labels import as_labels
+from meantime.store.encode import encode_dataset
+from meantime.views import ViewSpec
+
+
+def encode(
+    dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a folder, a table, or tar files")],
+    out: Annotated[Path, typer.Option(help="The store: a new folder, or one to go on with (--resume)")],
+    root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
+    split: Annotated[str, typer.Option(help="test, train or val")] = "test",
+    labels: Annotated[
+        str | None, typer.Option(help="Class names for your own data: a,b | names.txt | imagenet")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a store that was interrupted")] = False,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Also keep the 80 prompts, for methods with +e")] = False,
+    augment: Annotated[str, typer.Option(help="crop or augmix")] = "crop",
+    part: Annotated[str, typer.Option(help="2/8: only the second of eight parts, for `meantime store merge`")] = "1/1",
+    shard: Annotated[int, typer.Option(help="Images of a shard: what an interruption can cost at most")] = 256,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Encode although the dataset has problems")] = False,
+    model: o.ModelOption = "embedded",
+    views: o.ViewsOption = 64,
+    seed: o.SeedOption = 0,
+    batch: o.BatchOption = pipeline.BATCH,
+    threads: o.ThreadsOption = None,
+) -> None:
+    """Encode a dataset once; every table and every idea then reads the store."""
+    if dataset in list_datasets() and not unchecked:
+        report = check_dataset(dataset, root, split)
+        if not report.ok:
+            raise MeantimeError("; ".join(report.problems) + ". --unchecked encodes it all the same")
+    names = None if labels is None else as_labels(labels).names
+    data = load_dataset(dataset, root, split, class_names=names)
+    if augment not in ("crop", "augmix"):
+        raise MeantimeError(f"augment is {augment!r}; expected crop or augmix")
+    spec = ViewSpec(n=views, augment="augmix" if augment == "augmix" else "crop")
+    done = 0
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("encoding", total=None)
+
+        def progress(images: int, total: int) -> None:
+            nonlocal done
+            done = images
+            bar.update(task, completed=images, total=total)
+
+        try:
+            store = encode_dataset(
+                data,
+                out,
+                load_encoder(model),
+                spec,
+                seed=seed,
+                prompt=data.prompt,
+                ensemble=ensemble,
+                resume=resume,
+                shard_size=shard,
+                part=_part(part),
+                batch=batch,
+                threads=threads,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            print(f"meantime: stopped after {done} images; go on with --resume", file=sys.stderr)
+            raise typer.Exit(130) from None
+    for error in store.errors:
+        print(f"meantime: {error['error']}", file=sys.stderr)
+    print(f"{len(store)} images in {out}" + (f", {len(store.errors)} unreadable" if store.errors else ""))
+
+
+def _part(text: str) -> tuple[int, int]:
+    first, slash, second = text.partition("/")
+    if not slash or not first.isdecimal() or not second.isdecimal():
+        raise MeantimeError(f"part is {text!r}; expected which of how many, as in 2/8")
+    return int(first), int(second)

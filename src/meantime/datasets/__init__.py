@@ -1,0 +1,23 @@
+"""Labelled images by name or path: the paper's 15 datasets, folders, tables, WebDataset shards."""
+
+from meantime.datasets.base import Dataset, Sample, Samples
+from meantime.datasets.check import Report, check_dataset
+from meantime.datasets.declarations import Declaration, add_dataset, list_datasets
+from meantime.datasets.layouts import ClassFolders, CoopSplit, Layout, ListFile
+from meantime.datasets.load import load_dataset
+
+__all__ = [
+    "ClassFolders",
+    "CoopSplit",
+    "Dataset",
+    "Declaration",
+    "Layout",
+    "ListFile",
+    "Report",
+    "Sample",
+    "Samples",
+    "add_dataset",
+    "check_dataset",
+    "list_datasets",
+    "load_dataset",
+]

@@ -1,0 +1,144 @@
+"""Anybody's own data: a folder for each class, or a CSV or Parquet table of files and labels."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from meantime.datasets.base import Dataset, Samples
+from meantime.datasets.layouts import lines, samples_below
+from meantime.errors import MeantimeError
+from meantime.images import find_images
+
+FILE_COLUMNS = ("file", "path", "filepath", "image")
+INDEX_COLUMNS = ("label", "index", "imagenet_index")
+NAME_COLUMNS = ("name", "class", "label")
+SPLITS = ("train", "val", "test")
+
+
+def plain(name: str) -> str:
+    """A class name as it is compared: an underscore is a space."""
+    return name.replace("_", " ").strip()
+
+
+def sorted_classes(names: set[str]) -> list[str]:
+    """Class names in order; numbers as integers, since sorted as texts 10 would stand before 2."""
+    numbers = all(name.isdecimal() for name in names)
+    return sorted(names, key=lambda name: (int(name), name) if numbers else (0, name))
+
+
+def number_of(names: Sequence[str], where: str) -> dict[str, int]:
+    """Labels by plain name; names that occur twice are left out, so that nobody is given the wrong one silently."""
+    found: dict[str, int] = {}
+    twice: set[str] = set()
+    for label, name in enumerate(names):
+        if found.setdefault(plain(name), label) != label:
+            twice.add(plain(name))
+    if not found:
+        raise MeantimeError(f"no classes were found in {where}")
+    return {name: label for name, label in found.items() if name not in twice}
+
+
+def label_of(name: str, numbers: dict[str, int], names: Sequence[str], what: str) -> int:
+    """The label of a class name that ``what`` has."""
+    label = numbers.get(plain(name))
+    if label is None:
+        problem = "stands for several classes" if plain(name) in map(plain, names) else "is not there"
+        raise MeantimeError(
+            f"{what} has the class {name!r}, which {problem} among the {len(names)} classes "
+            f"({', '.join(names[:3])}, …); correct it, or give the label as a number"
+        )
+    return label
+
+
+def class_file(folder: Path) -> tuple[str, ...] | None:
+    """The names in a ``classnames.txt`` beside the data, one a line, in the order of the labels."""
+    path = folder / "classnames.txt"
+    return tuple(lines(path)) if path.is_file() else None
+
+
+def from_folder(root: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
+    """A folder with a sub-folder for each class; or with train, val and test, and the classes in these."""
+    base = root / split if (root / split).is_dir() and any((root / s).is_dir() for s in SPLITS) else root
+    found = [path for path in find_images([base]) if path.parent != base]
+    if not found:
+        raise MeantimeError(f"{str(base)!r} has no images in sub-folders; expected one for each class, named after it")
+    relative = [path.relative_to(base) for path in found]
+    folders = {path.parts[0] for path in relative}
+    names = tuple(class_names or class_file(root) or sorted_classes(folders))
+    if all(folder.isdecimal() for folder in folders) and not folders <= set(names):
+        labels = {folder: int(folder) for folder in folders}  # numbers of given names
+    else:
+        numbers = number_of(names, str(base))
+        labels = {folder: label_of(folder, numbers, names, f"the folder {str(base)!r}") for folder in folders}
+    rows = sorted((labels[path.parts[0]], path.as_posix()) for path in relative)
+    return Dataset(root.resolve().name, names, samples_below(base, [(key, label) for label, key in rows]), split)
+
+
+def from_table(path: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
+    """A table with a column of files (``file`` or ``path``) and one of labels.
+
+    Labels are numbers (``label``, ``index``) or names (``name``, ``class``, ``label``). The classes are those given,
+    else those of a ``classnames.txt`` beside the table, else those that occur. Where there is a column ``split``,
+    only rows of that split are taken.
+    """
+    rows = _rows(path)
+    if rows and "split" in rows[0]:
+        rows = [row for row in rows if row["split"] == split]
+    if not rows:
+        raise MeantimeError(f"{str(path)!r} has no rows for the split {split!r}")
+    file_column = next((column for column in FILE_COLUMNS if column in rows[0]), None)
+    number_column = next((c for c in INDEX_COLUMNS if c in rows[0] and all(_is_number(row[c]) for row in rows)), None)
+    name_column = next((c for c in NAME_COLUMNS if c in rows[0] and c != number_column), None)
+    if file_column is None or (number_column is None and name_column is None):
+        raise MeantimeError(
+            f"{str(path)!r} has the columns {', '.join(rows[0])}; expected one of {', '.join(FILE_COLUMNS)}, and "
+            f"numbers in {' or '.join(INDEX_COLUMNS)} or names in {' or '.join(NAME_COLUMNS)}"
+        )
+    names = tuple(class_names or class_file(path.parent) or ())
+    if not names and name_column is not None:
+        names = tuple(sorted_classes({str(row[name_column]) for row in rows}))
+        number_column = None  # numbers of another list of classes than the one that occurs
+    if not names:
+        raise MeantimeError(
+            f"{str(path)!r} has numbers as labels; give the class names, or put classnames.txt beside it"
+        )
+    if number_column is not None:
+        labels = [int(row[number_column]) for row in rows]
+    elif name_column is not None:
+        numbers = number_of(names, str(path))
+        labels = [label_of(str(row[name_column]), numbers, names, repr(str(path))) for row in rows]
+    keys = [Path(str(row[file_column])).as_posix() for row in rows]
+    name = path.resolve().parent.name if path.name == "labels.csv" else path.stem
+    dataset = Dataset(name, names, Samples([path.parent / key for key in keys], labels, keys), split)
+    if number_column is not None and name_column is not None:
+        _check_names(path, rows, name_column, dataset)
+    return dataset
+
+
+def _check_names(path: Path, rows: list[dict[str, Any]], column: str, dataset: Dataset) -> None:
+    """Numbers and names of one table must agree: a sign of labels in another order."""
+    for row, sample_label in zip(rows, dataset.samples.labels, strict=True):
+        if plain(str(row[column])) != plain(dataset.class_names[sample_label]):
+            raise MeantimeError(
+                f"{str(path)!r} calls class {sample_label} {row[column]!r}, but class {sample_label} is "
+                f"{dataset.class_names[sample_label]!r}; the numbers follow another order of classes"
+            )
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        if path.suffix == ".parquet":
+            rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+            return rows
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+        raise MeantimeError(f"the table {str(path)!r} cannot be read ({' '.join(str(error).split())})") from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and value.strip().isdecimal())

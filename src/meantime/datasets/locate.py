@@ -1,0 +1,72 @@
+"""Finding a declared dataset below the folder that the user gave; and if it is not there, saying what is wrong."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from meantime.datasets.declarations import Declaration
+from meantime.datasets.layouts import Layout
+from meantime.errors import MeantimeError
+
+MOST_CHILDREN = 100  # folders looked into when searching for a dataset one level down
+
+
+@dataclass(frozen=True)
+class Located:
+    """A layout, and the folder in which it was found."""
+
+    layout: Layout
+    base: Path
+    images: Path
+
+
+def locate(declaration: Declaration, root: Path, split: str) -> Located:
+    """The dataset in ``root`` itself or in its usual folder below; else an error that says what to do."""
+    if not root.is_dir():
+        raise MeantimeError(f"there is no folder {str(root)!r} to look for {declaration.name} in")
+    found = _in(declaration, root, split)
+    if found is not None:
+        return found
+    raise MeantimeError(f"{declaration.name} is not in {str(root)!r}: {_diagnosis(declaration, root, split)}")
+
+
+def _bases(declaration: Declaration, root: Path) -> list[Path]:
+    return [root, *(root / folder for folder in declaration.folders)]
+
+
+def _in(declaration: Declaration, root: Path, split: str) -> Located | None:
+    for base in _bases(declaration, root):
+        for layout in declaration.layouts:
+            if not base.is_dir() or layout.missing(base) is not None:
+                continue
+            images = layout.images_in(base, split)
+            if images is not None:
+                return Located(layout, base, images)
+    return None
+
+
+def _diagnosis(declaration: Declaration, root: Path, split: str) -> str:
+    """The classic mistakes first: a folder off in either direction, then a split file that was not downloaded."""
+    absolute = root.absolute()
+    for parent in list(absolute.parents)[:2]:
+        # Only the parent as the dataset's own folder: a common root would be found from anywhere near it.
+        if _in_itself(declaration, parent, split):
+            return f"this is one folder too deep; give {str(parent)!r}"
+    children = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    for child in children[:MOST_CHILDREN]:
+        if _in(declaration, child, split) is not None:
+            return f"it lies one folder deeper; give {str(child)!r}"
+    for base in _bases(declaration, root):
+        for layout in declaration.layouts:
+            file = layout.missing(base) if base.is_dir() else None
+            if file is not None and layout.images_in(base, split) is not None:
+                return (
+                    f"the split file {file} is missing in {str(base)!r}; it defines the {split} images of the paper. "
+                    "Take it from CoOp's list of datasets and put it there"
+                )
+    files = {file for layout in declaration.layouts if (file := layout.missing(root)) is not None}
+    expected = f"expected its release, or a folder {' or '.join(map(repr, declaration.folders))} with it"
+    return expected + (f" and the split file {' or '.join(sorted(files))}" if files else "") + f", split {split!r}"
+
+
+def _in_itself(declaration: Declaration, base: Path, split: str) -> bool:
+    return any(layout.missing(base) is None and layout.images_in(base, split) for layout in declaration.layouts)

@@ -1,0 +1,20 @@
+"""ImageNet's 1000 classes by WordNet id, in index order, and which of them ImageNet-A and -R have."""
+
+from functools import cache
+from pathlib import Path
+
+from meantime.labels import imagenet_names
+
+
+@cache
+def wnid_names(subset: str = "") -> dict[str, str]:
+    """Names by wnid, in the order of their labels: of all 1000, or of the 200 of subset "A" or "R".
+
+    >>> len(wnid_names()), len(wnid_names("A")), len(wnid_names("R"))
+    (1000, 200, 200)
+    >>> wnid_names("R")["n01443537"]
+    'goldfish'
+    """
+    rows = (Path(__file__).parent / "wnids.txt").read_text(encoding="utf-8").splitlines()
+    pairs = zip(rows, imagenet_names(), strict=True)
+    return {row.split()[0]: name for row, name in pairs if not subset or subset in row.split()[1:]}

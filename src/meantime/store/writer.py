@@ -1,0 +1,136 @@
+"""Writing a store shard by shard. Whatever stops a run, the shards that are finished stay and the rest can follow."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from meantime.errors import MeantimeError
+from meantime.store.files import PART, locked, sha256, write_whole
+from meantime.store.manifest import NAME, Manifest, Plan, Shard, load_manifest
+from meantime.store.shards import Row, write_shard
+from meantime.store.texts import Texts, write_texts
+
+PACKAGES = ("numpy", "pillow", "pyarrow", "onnxruntime")
+
+
+class StoreWriter:
+    """Adds shards and texts to a store; the manifest follows each of them. Made by :func:`open_writer`."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+
+    @property
+    def plan(self) -> Plan:
+        """What the store is to hold."""
+        return self.manifest.plan
+
+    def pending(self) -> list[int]:
+        """Numbers of the shards that are still to be written."""
+        there = {shard.number for shard in self.manifest.shards}
+        return [number for number in self.plan.shards() if number not in there]
+
+    def add_shard(self, number: int, rows: Sequence[Row], errors: Sequence[dict[str, Any]] = ()) -> None:
+        """Write one shard: the rows of its readable images, and what was wrong with the others."""
+        start, stop = self.plan.bounds(number)
+        known = sorted([row.index for row in rows] + [error["index"] for error in errors])
+        if known != list(range(start, stop)):
+            raise MeantimeError(f"shard {number} must hold images {start} to {stop - 1}, each once; {len(known)} given")
+        for row in rows:
+            if not 0 <= row.label < len(self.plan.classes):
+                raise MeantimeError(
+                    f"image {row.key!r} has the label {row.label}, but there are {len(self.plan.classes)} classes "
+                    f"(0 to {len(self.plan.classes) - 1}); correct the label file"
+                )
+        path = self.folder / shard_file(number)
+        write_whole(path, lambda part: write_shard(part, rows, self.plan.n_views, self.plan.dim))
+        shard = Shard(
+            number, path.name, start, stop, len(rows), path.stat().st_size, sha256(path), tuple(dict(e) for e in errors)
+        )
+        self.manifest = self.manifest.with_shard(shard)
+        self.manifest.save(self.folder)
+
+    def add_texts(self, texts: Texts) -> None:
+        """Write the class embeddings that are not there yet."""
+        if texts.single.shape != (len(self.plan.classes), self.plan.dim):
+            raise MeantimeError(
+                f"text embeddings have the shape {texts.single.shape}; expected ({len(self.plan.classes)} classes, "
+                f"{self.plan.dim} dimensions)"
+            )
+        there = self.manifest.texts
+        self.manifest = replace(self.manifest, texts=there | write_texts(self.folder, texts, there))
+        self.manifest.save(self.folder)
+
+
+def shard_file(number: int) -> str:
+    """The name of a shard's file, in an order that `ls` keeps."""
+    return f"shard-{number:05d}.parquet"
+
+
+@contextmanager
+def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iterator[StoreWriter]:
+    """Begin a store in a new or empty folder, or go on with one of the same plan, alone in writing to it."""
+    folder = Path(folder)
+    try:
+        there = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+        remains = [name for name in there if name == ".lock" or name.endswith(PART)]
+        if set(there) - set(remains) and not resume:
+            raise MeantimeError(
+                f"{str(folder)!r} exists and is not empty; go on with it by --resume, or choose another place"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeantimeError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
+    with locked(folder):
+        if (folder / NAME).exists() or set(there) - set(remains):
+            manifest = load_manifest(folder)
+            check_same(folder, manifest.plan, plan)
+            manifest = _what_is_there(folder, manifest)
+        else:
+            manifest = Manifest(plan, versions=_versions())
+        manifest.save(folder)
+        for name in remains:
+            if name != ".lock":
+                (folder / name).unlink(missing_ok=True)  # a write that was cut short
+        yield StoreWriter(folder, manifest)
+
+
+def check_same(folder: Path, have: Plan, asked: Plan) -> None:
+    """Refuse a store of another plan, naming every difference."""
+    different = have.differences(asked)
+    if different:
+        raise MeantimeError(
+            f"the store {str(folder)!r} does not match: {'; '.join(different)}. "
+            "Ask for the same, or choose another place"
+        )
+
+
+def _what_is_there(folder: Path, manifest: Manifest) -> Manifest:
+    """The manifest without files that were deleted, so that they are made again; damaged ones are for the user."""
+    for entry in manifest.files:
+        path = folder / entry.file
+        if path.exists() and path.stat().st_size != entry.bytes:
+            raise MeantimeError(
+                f"{str(path)!r} is truncated or changed: {path.stat().st_size} bytes, expected {entry.bytes}; "
+                "delete it, and --resume will make it again"
+            )
+    shards = tuple(shard for shard in manifest.shards if (folder / shard.file).exists())
+    texts = {kind: text for kind, text in manifest.texts.items() if (folder / text.file).exists()}
+    return replace(manifest, shards=shards, texts=texts)
+
+
+def _versions() -> dict[str, str]:
+    """Versions of what the content may depend on."""
+    from meantime import __version__
+
+    found = {"meantime": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

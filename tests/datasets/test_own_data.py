@@ -1,0 +1,152 @@
+"""Anybody's own data: folders, tables, WebDataset shards."""
+
+import csv
+import io
+import json
+import tarfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from trees import PNG, class_folders, image, text
+
+from meantime import MeantimeError
+from meantime.datasets import check_dataset, load_dataset
+from meantime.images import load_image
+
+
+def rows(dataset):
+    return [(s.key, dataset.class_names[s.label]) for s in dataset.samples]
+
+
+def table(path, *lines):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return str(path)
+
+
+def tar(path, **members):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as file:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            file.addfile(info, io.BytesIO(data))
+    return str(path)
+
+
+def test_a_folder_of_folders(tmp_path):
+    class_folders(tmp_path / "pets" / "cat", ["young"], images=1)
+    class_folders(tmp_path / "pets", ["dog", "cat"], images=1)
+    dataset = load_dataset(str(tmp_path / "pets"))
+    assert dataset.class_names == ("cat", "dog")
+    assert rows(dataset) == [("cat/cat_0.JPEG", "cat"), ("cat/young/young_0.JPEG", "cat"), ("dog/dog_0.JPEG", "dog")]
+    assert check_dataset(str(tmp_path / "pets")).ok
+
+
+def test_a_folder_with_splits_and_numbers(tmp_path):
+    class_folders(tmp_path / "test", ["2", "10"], images=1)
+    class_folders(tmp_path / "train", ["2", "10"], images=3)
+    assert load_dataset(str(tmp_path)).class_names == ("2", "10")
+    assert len(load_dataset(str(tmp_path), split="train").samples) == 6
+    text(tmp_path / "classnames.txt", *(f"class {i}" for i in range(11)))
+    assert {name for _, name in rows(load_dataset(str(tmp_path)))} == {"class 2", "class 10"}
+
+
+def test_given_classes_decide_the_order_and_must_be_all(tmp_path):
+    class_folders(tmp_path, ["hot_dog", "cat"], images=1)
+    dataset = load_dataset(str(tmp_path), class_names=["hot dog", "ox", "cat"])
+    assert dataset.samples.labels == [0, 2]
+    with pytest.raises(MeantimeError, match="has the class 'hot_dog', which is not there among the 1 classes"):
+        load_dataset(str(tmp_path), class_names=["cat"])
+    with pytest.raises(MeantimeError, match="no images in sub-folders"):
+        load_dataset(str(tmp_path / "cat"))
+
+
+def test_a_csv_of_names(tmp_path):
+    path = table(tmp_path / "labels.csv", ("file", "name"), ("b.png", "dog"), ("a.png", "cat"))
+    assert rows(load_dataset(path)) == [("b.png", "dog"), ("a.png", "cat")]
+    assert rows(load_dataset(str(tmp_path))) == rows(load_dataset(path))
+    assert load_dataset(path).name == tmp_path.name
+    assert "2 of 2 listed images are missing" in check_dataset(path).problems[0]
+
+
+def test_numbers_and_names_must_agree(tmp_path):
+    path = table(tmp_path / "x.csv", ("path", "imagenet_index", "name"), ("a.png", "1", "dog"))
+    assert load_dataset(path).class_names == ("dog",)  # the classes that occur
+    assert load_dataset(path, class_names=["cat", "dog"]).samples.labels == [1]
+    with pytest.raises(MeantimeError, match="calls class 1 'dog', but class 1 is 'cat'; the numbers follow another"):
+        load_dataset(path, class_names=["dog", "cat"])
+    with pytest.raises(MeantimeError, match="label 1, but there are 1 classes"):
+        load_dataset(path, class_names=["dog"])
+
+
+def test_a_name_of_two_classes_needs_a_number(tmp_path):
+    path = table(tmp_path / "x.csv", ("file", "name"), ("a.png", "missile"))
+    with pytest.raises(MeantimeError, match="'missile', which stands for several classes"):
+        load_dataset(path, class_names=["missile", "cat", "missile"])
+
+
+def test_a_parquet_table_with_splits(tmp_path):
+    path = tmp_path / "x.parquet"
+    columns = {"path": ["a.png", "b.png"], "label": [1, 0], "split": ["test", "train"]}
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(MeantimeError, match=r"numbers as labels.*classnames.txt"):
+        load_dataset(str(path))
+    text(tmp_path / "classnames.txt", "cat", "dog")
+    assert rows(load_dataset(str(path))) == [("a.png", "dog")]
+    with pytest.raises(MeantimeError, match="no rows for the split 'val'"):
+        load_dataset(str(path), split="val")
+
+
+def test_tables_that_cannot_be_used(tmp_path):
+    with pytest.raises(MeantimeError, match="has the columns picture, name; expected one of file"):
+        load_dataset(table(tmp_path / "x.csv", ("picture", "name"), ("a", "b")))
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MeantimeError, match="cannot be read"):
+        load_dataset(str(tmp_path / "x.parquet"))
+    (tmp_path / "x.txt").write_text("")
+    with pytest.raises(MeantimeError, match="is no dataset"):
+        load_dataset(str(tmp_path / "x.txt"))
+
+
+def test_tar_shards_are_read_in_place(tmp_path):
+    root = tmp_path / "wds"
+    first = {"s/0.png": PNG, "s/0.cls": b"1\n", "s/1.cls": b"0", "s/1.PNG": PNG}
+    tar(root / "test" / "0.tar", **first)
+    tar(root / "test" / "1.tar", **{"2.jpg": PNG, "2.json": json.dumps({"label": 1}).encode(), "2.txt": b"?"})
+    text(root / "classnames.txt", "cat", "dog")
+    dataset = load_dataset(str(root))
+    assert rows(dataset) == [("0/s/0", "dog"), ("0/s/1", "cat"), ("1/2", "dog")]
+    assert all(load_image(s.source).shape == (1, 1, 3) for s in dataset.samples)
+    assert len(dataset.samples[:2]) == 2
+    assert check_dataset(str(root)).ok
+
+
+def test_tars_with_names_as_labels(tmp_path):
+    path = tar(tmp_path / "x.tar", **{"0.png": PNG, "0.cls": b"dog", "1.png": PNG, "1.cls": b"cat"})
+    assert rows(load_dataset(path)) == [("x/0", "dog"), ("x/1", "cat")]
+    with pytest.raises(MeantimeError, match="class 'dog', which is not there"):
+        load_dataset(path, class_names=["cat"])
+
+
+def test_tars_that_cannot_be_used(tmp_path):
+    with pytest.raises(MeantimeError, match=r"'0' in .* has no label"):
+        load_dataset(tar(tmp_path / "x.tar", **{"0.png": PNG}))
+    with pytest.raises(MeantimeError, match=r"are numbers; put classnames.txt"):
+        load_dataset(tar(tmp_path / "x.tar", **{"0.png": PNG, "0.cls": b"0"}))
+    path = tar(tmp_path / "y.tar", **{"0.cls": b"a", "0.png": PNG * 100})
+    with open(path, "r+b") as file:
+        file.truncate(2000)
+    with pytest.raises(MeantimeError, match=r"truncated|not a whole"):
+        load_dataset(path)
+    (tmp_path / "z.tar").write_bytes(b"\x1f\x8b" + bytes(600))
+    with pytest.raises(MeantimeError, match="not a whole, uncompressed tar"):
+        load_dataset(str(tmp_path / "z.tar"))
+
+
+def test_a_hidden_or_foreign_file_is_no_image(tmp_path):
+    class_folders(tmp_path, ["cat"], images=1)
+    image(tmp_path / "cat" / ".thumb.png")
+    text(tmp_path / "cat" / "readme.txt", "hello")
+    assert len(load_dataset(str(tmp_path)).samples) == 1

@@ -1,0 +1,80 @@
+"""Arrays that something else made, as a store."""
+
+import numpy as np
+import pytest
+from shared import COCO, needs
+
+import meantime as mt
+from meantime import MeantimeError
+from meantime.store import import_arrays, verify_store
+
+
+def save(tmp_path, arrays):
+    np.savez(tmp_path / "x.npz", **arrays)
+    return tmp_path / "x.npz"
+
+
+def test_arrays_come_back_with_unit_length(arrays, tmp_path):
+    boxes = np.zeros((7, 4, 5), np.float32)
+    boxes[:, 1, 4] = 1
+    arrays |= {"boxes": boxes, "text_ensemble": arrays["text_single"] * 2, "keys": np.array(list("tuvwxyz"))}
+    store = import_arrays(save(tmp_path, arrays), tmp_path / "s", logit_scale=50, shard_size=3, name="mine")
+    (batch,) = store.batches(10, extras=True)
+    expected = arrays["views"] / np.linalg.norm(arrays["views"], axis=-1, keepdims=True)
+    np.testing.assert_allclose(batch.views, expected, atol=5e-4)
+    np.testing.assert_allclose(batch.norms, np.linalg.norm(arrays["views"], axis=-1), rtol=1e-5)
+    assert batch.flips[:, 1].all()
+    assert batch.flips.sum() == 7
+    assert batch.keys == tuple("tuvwxyz")
+    assert (store.name, store.logit_scale, store.class_names) == ("mine", 50, ("a", "b", "c"))
+    np.testing.assert_allclose(store.texts.single, store.texts.ensemble, atol=1e-6)
+    verify_store(store)
+
+
+def test_templates_give_the_ensemble_too(arrays, tmp_path):
+    arrays["text_templates"] = np.random.default_rng(1).normal(size=(4, 3, 6))
+    store = import_arrays(save(tmp_path, arrays), tmp_path / "s")
+    assert store.templates().shape == (4, 3, 6)
+    assert store.texts.ensemble.shape == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.array([0, 1, 2, 3, 0, 1, 2])}, "image 3 has the label 3, but there are 3 names"),
+        ({"labels": np.zeros(6, int)}, r"'labels' has the shape \(6,\); expected \(7,\)"),
+        ({"labels": np.zeros(7)}, "expected integers"),
+        ({"views": np.zeros((7, 6), np.float32)}, r"expected \(M, N, d\)"),
+        ({"views": np.zeros((7, 4, 6), np.float32)}, "zero or not finite"),
+        ({"views": np.full((7, 4, 6), np.nan, np.float32)}, "zero or not finite"),
+        ({"text_single": np.ones((2, 6))}, r"'text_single' has the shape \(2, 6\); expected \(3, 6\)"),
+        ({"text_ensemble": np.ones((3, 5))}, "text_ensemble has the shape"),
+        ({"boxes": np.ones((7, 3, 4))}, "'boxes' has the shape"),
+        ({"names": np.array(["a", None], object)}, "plain arrays"),
+    ],
+)
+def test_arrays_that_do_not_fit_together(arrays, tmp_path, change, message):
+    with pytest.raises(MeantimeError, match=message):
+        import_arrays(save(tmp_path, arrays | change), tmp_path / "s")
+
+
+def test_files_that_are_no_arrays(arrays, tmp_path):
+    del arrays["names"]
+    with pytest.raises(MeantimeError, match="has no array names; it has views"):
+        import_arrays(save(tmp_path, arrays), tmp_path / "s")
+    (tmp_path / "y.npz").write_bytes(b"PK\x03\x04")
+    for name in ("y.npz", "none.npz"):
+        with pytest.raises(MeantimeError, match="cannot be read"):
+            import_arrays(tmp_path / name, tmp_path / "s")
+
+
+@needs(COCO)
+def test_real_clip_embeddings_give_the_published_answers(tmp_path):
+    store = import_arrays(COCO, tmp_path / "coco", encoder="CLIP ViT-B/16")
+    heads = {"text": mt.TextHead(store.texts.single, 100.0), "ensemble": mt.TextHead(store.texts.ensemble, 100.0)}
+    correct = dict.fromkeys(("clip", "clip+e", "mta", "zero"), 0)
+    for batch in store.batches(32):
+        for name in correct:
+            correct[name] += (mt.methods()[name](batch.views, heads).logits.argmax(axis=-1) == batch.labels).sum()
+    assert correct == {"clip": 87, "clip+e": 88, "mta": 90, "zero": 88}
+    np.testing.assert_array_equal(next(store.batches(5)).views, np.load(COCO)["views"][:5])
