@@ -1,5 +1,6 @@
 """`meantime classify`: photos and names in; a table, a file and a report out."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -8,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -104,20 +106,29 @@ def _with_progress(predictions: Iterator[Prediction], total: int) -> Iterable[Pr
 
 def _table(predictions: list[Prediction], top: int, plain: bool) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("image", overflow="fold")
+    table.add_column("image", no_wrap=True)
     table.add_column("label", style="bold")
     table.add_column("score", justify="right")
     table.add_column("next", style="dim", overflow="fold")
     if plain:
         table.add_column("plain zero-shot", overflow="fold")
+    folder = _shared_folder([p.path or "" for p in predictions])
     for p in predictions:
-        name = p.path or ""
+        name = escape(os.path.relpath(p.path, folder) if p.path and folder else p.path or "")
         if p.error is not None:
             table.add_row(name, "unreadable", style="red")
             continue
-        following = ", ".join(f"{n} {s:.2f}" for n, s in p.top(top)[1:])
-        cells = [name, p.label or "(no answer)", f"{p.score:.2f}", following]
+        following = escape(", ".join(f"{n} {s:.2f}" for n, s in p.top(top)[1:]))
+        cells = [name, escape(p.label or "(no answer)"), f"{p.score:.2f}", following]
         if plain:
-            cells.append(f"[yellow]{p.plain_label}[/]" if p.changed else "same")
+            cells.append(f"[yellow]{escape(p.plain_label or '')}[/]" if p.changed else "same")
         table.add_row(*cells)
     return table
+
+
+def _shared_folder(paths: list[str]) -> str:
+    """The folder that all paths lie in, which the table need not repeat."""
+    try:
+        return os.path.commonpath([os.path.dirname(path) for path in paths])
+    except ValueError:  # absolute and relative paths together
+        return ""
