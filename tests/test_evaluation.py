@@ -59,8 +59,15 @@ def test_the_interval_is_paired():
     rng = np.random.default_rng(0)
     plain = rng.random((1, 400)) < 0.5
     better = plain | (rng.random((1, 400)) < 0.2)  # never worse, image by image
-    a, b = Score("a", better, better), Score("b", plain, plain)
+    a, b = (Score(name, hits, hits, np.ones((1, 400))) for name, hits in (("a", better), ("b", plain)))
     gain, low, high = a.minus(b)
     assert low <= gain <= high
     assert low > 0  # an unpaired interval, about ±7 points here, could not tell
     assert b.minus(b) == (0.0, 0.0, 0.0)
+
+
+def test_calibration_error_is_the_gap_between_confidence_and_accuracy():
+    hits = np.array([[True, True, True, False, False, False, False, True]])
+    confidence = np.array([[0.95] * 4 + [0.35] * 4])  # right in 3 of 4, and in 1 of 4
+    expected = 100 * (0.5 * abs(0.75 - 0.95) + 0.5 * abs(0.25 - 0.35))
+    assert Score("a", hits, hits, confidence).calibration_error == pytest.approx(expected)

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from meantime import pipeline
 from meantime.errors import MeantimeError
 from meantime.heads import HeadName, make_heads
 from meantime.images import find_images
+from meantime.meanshift import softmax
 from meantime.registry import Method, method_named
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Score:
     method: str
     hits: Bools  # (seeds, M): the best name is right
     hits5: Bools  # (seeds, M): the right name is among the best five
+    confidence: NDArray[np.floating[Any]]  # (seeds, M): probability of the best name
 
     @property
     def top1(self) -> tuple[float, float]:
@@ -39,6 +41,14 @@ class Score:
     def top5(self) -> tuple[float, float]:
         """The same for the best five."""
         return _mean_std(self.hits5)
+
+    @property
+    def calibration_error(self) -> float:
+        """Expected calibration error in points: how far confidence is from accuracy, over ten bins of confidence."""
+        bins = np.minimum((self.confidence * 10).astype(int), 9)
+        shares = [(bins == i) for i in range(10)]
+        gaps = [abs(self.hits[b].mean() - self.confidence[b].mean()) * b.mean() for b in shares if b.any()]
+        return float(100 * sum(gaps))
 
     def minus(self, other: "Score") -> tuple[float, float, float]:
         """Difference of top-1 to another method in points, with a paired bootstrap 95 % interval over images."""
@@ -117,10 +127,13 @@ def evaluate(
     plain_names = np.array([_plain(n) for n in names])
     hits: dict[str, list[list[bool]]] = {name: [] for name in chosen}
     hits5: dict[str, list[list[bool]]] = {name: [] for name in chosen}
+    sure: dict[str, list[list[float]]] = {name: [] for name in chosen}
     errors: dict[str, str] = {}
     for seed in range(classifier.seed, classifier.seed + seeds):
-        for rows in (*hits.values(), *hits5.values()):
-            rows.append([])
+        for name in chosen:
+            hits[name].append([])
+            hits5[name].append([])
+            sure[name].append([])
         encoded = pipeline.encode(
             [path for path, _ in pairs],
             classifier.encoder,
@@ -142,14 +155,16 @@ def evaluate(
             truth = np.array([_plain(name) for _, name in readable])[:, None]
             for name, method in chosen.items():
                 # Names, not indices, decide: ImageNet has two pairs of classes with one name
-                best = plain_names[np.argsort(-method(views, heads).logits, axis=-1, kind="stable")[:, :5]]
+                probabilities = softmax(method(views, heads).logits)
+                best = plain_names[np.argsort(-probabilities, axis=-1, kind="stable")[:, :5]]
+                sure[name][-1] += probabilities.max(axis=-1).tolist()
                 hits[name][-1] += (best[:, :1] == truth).any(axis=1).tolist()
                 hits5[name][-1] += (best == truth).any(axis=1).tolist()
     if not any(map(len, hits[next(iter(hits))])):
         raise MeantimeError(
             f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}"
         )
-    scores = {name: Score(name, np.array(hits[name]), np.array(hits5[name])) for name in chosen}
+    scores = {name: Score(name, np.array(hits[name]), np.array(hits5[name]), np.array(sure[name])) for name in chosen}
     return Evaluation(scores, len(pairs) - len(errors), list(errors.values()))
 
 

@@ -51,12 +51,13 @@ def _table(result: Evaluation, seeds: int, views: int, classes: int) -> Table:
         title_justify="left",
         box=None,
     )
-    for column in ("method", "top-1", "top-5", "minus clip, 95 % interval"):
+    for column in ("method", "top-1", "top-5", "calibration error", "top-1 minus clip, 95 % interval"):
         table.add_column(column, justify="left" if column == "method" else "right")
     plain = result.scores["clip"]
     for name, score in result.scores.items():
         (mean1, std1), (mean5, std5) = score.top1, score.top5
         gain, low, high = score.minus(plain)
         difference = "" if name == "clip" else f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"
-        table.add_row(name, f"{mean1:.2f} ± {std1:.2f}", f"{mean5:.2f} ± {std5:.2f}", difference)
+        error = f"{score.calibration_error:.1f}"
+        table.add_row(name, f"{mean1:.2f} ± {std1:.2f}", f"{mean5:.2f} ± {std5:.2f}", error, difference)
     return table
