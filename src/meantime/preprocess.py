@@ -21,3 +21,4 @@ class Preprocess:
     interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # of view 0 only
     mean: tuple[float, float, float] = CLIP_MEAN
     std: tuple[float, float, float] = CLIP_STD
+    squash: bool = False  # view 0 is the whole image made square, as SigLIP has it

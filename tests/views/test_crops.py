@@ -175,3 +175,11 @@ def test_what_cannot_be_is_refused(arguments, words):
     given_ = {"image": noise(9, 9), "spec": ViewSpec(n=4), "preprocess": SMALL} | arguments
     with pytest.raises(MeantimeError, match=words):
         make_views(**given_)
+
+
+def test_squash_makes_view_zero_of_the_whole_image():
+    image = np.arange(20 * 40 * 3, dtype=np.uint8).reshape(20, 40, 3)
+    views = make_views(image, ViewSpec(n=1), Preprocess(size=16, resize=16, squash=True))
+    expected = Image.fromarray(image).resize((16, 16), Image.Resampling.BICUBIC)
+    np.testing.assert_array_equal(views.pixels[0], np.asarray(expected))
+    np.testing.assert_array_equal(views.boxes, [[0, 0, 1, 1]])

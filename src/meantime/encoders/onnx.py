@@ -67,6 +67,7 @@ class OnnxEncoder:
                 interpolation=fields["interpolation"],
                 mean=tuple(fields["mean"]),
                 std=tuple(fields["std"]),
+                squash=bool(fields.get("squash", False)),
             )
             self._pixels = str(config["image"]["pixels"])
             text = config["text"]

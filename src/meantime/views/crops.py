@@ -133,6 +133,8 @@ def centre_view(picture: Image.Image, preprocess: Preprocess) -> Image.Image:
     """View 0: the short side resized, the centre cut out, as CLIP and its like prepare a photo."""
     filter_ = INTERPOLATION[preprocess.interpolation]
     (width, height), size = picture.size, preprocess.size
+    if preprocess.squash:
+        return picture.resize((size, size), filter_)
     w, h, left, top = _centre(width, height, preprocess)
     if max(w, h) <= LONGEST * preprocess.resize:
         return picture.resize((w, h), filter_).crop((left, top, left + size, top + size))
@@ -144,6 +146,8 @@ def centre_view(picture: Image.Image, preprocess: Preprocess) -> Image.Image:
 
 def centre_box(width: int, height: int, preprocess: Preprocess) -> npt.NDArray[np.float64]:
     """(1, 4): the part of the image that view 0 shows, in 0..1."""
+    if preprocess.squash:
+        return np.array([[0.0, 0.0, 1.0, 1.0]])
     w, h, left, top = _centre(width, height, preprocess)
     return np.array([[left / w, top / h, (left + preprocess.size) / w, (top + preprocess.size) / h]])
 
