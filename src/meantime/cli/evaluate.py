@@ -10,6 +10,7 @@ from rich.table import Table
 
 from meantime.classifier import Classifier
 from meantime.cli import options as o
+from meantime.encoders import load_encoder
 from meantime.evaluation import Evaluation, class_names, labelled_images
 from meantime.evaluation import evaluate as run
 from meantime.labels import TEMPLATE
@@ -25,10 +26,13 @@ def evaluate(
     views: o.ViewsOption = 64,
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
+    device: o.DeviceOption = "auto",
+    precision: o.PrecisionOption = "fp32",
 ) -> None:
     """Measure accuracy, mean ± std over seeds, and the gain over plain zero-shot with its interval."""
     names = labels or class_names(labelled_images(folder))
-    classifier = Classifier(names, model, "clip", views=views, seed=seed, template=template)
+    encoder = load_encoder(model, device=device, precision=precision)
+    classifier = Classifier(names, encoder, "clip", views=views, seed=seed, template=template)
     # Plain zero-shot is always there: the others are compared with it.
     chosen = dict.fromkeys(["clip", *(method or methods())])
     with Progress(console=Console(stderr=True), transient=True) as bar:

@@ -7,6 +7,7 @@ import typer
 
 from meantime.classifier import Classifier
 from meantime.cli import options as o
+from meantime.encoders import load_encoder
 from meantime.labels import TEMPLATE
 from meantime.report import explain as draw
 
@@ -19,8 +20,11 @@ def explain(
     views: o.ViewsOption = 64,
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
+    device: o.DeviceOption = "auto",
+    precision: o.PrecisionOption = "fp32",
 ) -> None:
     """Draw the views with their inlierness, and the path of the mode beside plain MeanShift's."""
     out = out or Path(f"{image.stem}-explained.png")
-    draw(image, Classifier(labels, model, "mta", views=views, seed=seed, template=template), out)
+    encoder = load_encoder(model, device=device, precision=precision)
+    draw(image, Classifier(labels, encoder, "mta", views=views, seed=seed, template=template), out)
     print(f"wrote {out}")

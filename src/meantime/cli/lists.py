@@ -8,13 +8,16 @@ from meantime.registry import methods as all_methods
 
 
 def models() -> None:
-    """List the encoders."""
+    """List the encoders: installed, cached on this machine, or to be downloaded."""
     table = Table(box=None)
-    for column in ("name", "MB", "dimension", "what it is"):
-        table.add_column(column)
+    for column in ("name", "MB", "dimension", "where", "what it is"):
+        table.add_column(column, justify="right" if column == "MB" else "left")
     for e in list_encoders():
-        table.add_row(e.name, f"{e.size_mb:g}" if e.size_mb else "", str(e.dim or ""), e.description)
-    Console().print(table)
+        where = e.state if e.needs is None else f"{e.state}, needs meantime[{e.needs}]"
+        table.add_row(e.name, f"{e.size_mb:g}" if e.size_mb else "", str(e.dim or ""), where, e.description)
+    # Names and extras hold brackets and colons: no markup, no emoji.
+    Console(markup=False, emoji=False).print(table)
+    print("NAME:TAG takes every pair that open_clip lists, hf: every CLIP and SigLIP on the hub or in a directory.")
 
 
 def methods() -> None:

@@ -1,77 +1,146 @@
-"""Encoders by name: ``load_encoder("embedded")``, ``load_encoder("onnx:DIR")``."""
+"""Encoders by the names that people know, or from objects that are loaded already.
+
+load_encoder("embedded")                          # in the package: offline, small
+load_encoder("onnx:DIR")                          # what `meantime export` wrote
+load_encoder("hf:openai/clip-vit-base-patch16")   # transformers: a hub name or a directory
+load_encoder("ViT-B-16", pretrained="openai")     # open_clip; "ViT-B-16:openai" is the same
+load_encoder(model, preprocess, tokenizer)        # objects of open_clip or transformers
+"""
 
 import difflib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from meantime.encoders import catalogue, huggingface, open_clip
 from meantime.encoders.base import Encoder
 from meantime.encoders.cache import cached_texts
+from meantime.encoders.catalogue import EncoderInfo
 from meantime.encoders.onnx import OnnxEncoder
-from meantime.errors import MeantimeError
+from meantime.encoders.torch_towers import TorchEncoder, check_precision
+from meantime.errors import MeantimeError, MissingExtraError
 
-__all__ = ["Encoder", "EncoderInfo", "OnnxEncoder", "cached_texts", "list_encoders", "load_encoder"]
+__all__ = ["Encoder", "EncoderInfo", "OnnxEncoder", "TorchEncoder", "cached_texts", "list_encoders", "load_encoder"]
 
 EMBEDDED = Path(__file__).parent / "embedded"
+USAGES = ("embedded", "onnx:DIR", "hf:NAME", "NAME:TAG of open_clip", "a directory")
 
 
-def _embedded(rest: str, threads: int | None) -> Encoder:
-    if rest:
-        raise MeantimeError(f"the embedded encoder takes no argument; {rest!r} given after 'embedded:'")
-    return OnnxEncoder(EMBEDDED, name="embedded", threads=threads)
+def load_encoder(
+    model: Any = "embedded",
+    preprocess: Any = None,
+    tokenizer: Any = None,
+    *,
+    pretrained: str | None = None,
+    device: str = "auto",
+    precision: str | None = None,
+    threads: int | None = None,
+) -> Encoder:
+    """The encoder of that name, or of a model that is loaded already; an encoder is returned as it is.
 
-
-def _onnx(rest: str, threads: int | None) -> Encoder:
-    if not rest:
-        raise MeantimeError("'onnx:' needs a directory, as in 'onnx:DIR'")
-    return OnnxEncoder(rest, threads=threads)
-
-
-# What stands before the first colon of a name -> (what the user writes, its loader).
-LOADERS: dict[str, tuple[str, Callable[[str, int | None], Encoder]]] = {
-    "embedded": ("embedded", _embedded),
-    "onnx": ("onnx:DIR", _onnx),
-}
-
-
-def load_encoder(name: str | Encoder = "embedded", *, threads: int | None = None) -> Encoder:
-    """The encoder of that name; an encoder object is returned as it is.
-
-    ``threads`` is the number of CPU threads; None lets the runtime choose.
+    Parameters
+    ----------
+    model, preprocess, tokenizer
+        A name, as above; or a model of open_clip with its transforms and tokenizer; or a model of transformers
+        with its processor (which may hold the tokenizer too).
+    pretrained
+        Of an open_clip name: its tag, or the file of a checkpoint.
+    device
+        ``"auto"`` (cuda or mps if there is one, else cpu), ``"cpu"``, ``"cuda"``, ``"mps"``. Of a loaded model,
+        ``"auto"`` leaves it where it is.
+    precision
+        ``"fp32"``, ``"fp16"`` or ``"bf16"``; None is fp32, of a loaded model its own.
+    threads
+        CPU threads; None lets the runtime choose.
     """
-    if not isinstance(name, str):
-        if hasattr(name, "encode_images") and hasattr(name, "encode_texts"):
-            return name
-        raise MeantimeError(
-            f"an object of type {type(name).__name__} given; expected the name of an encoder, or an object "
-            "with encode_images and encode_texts"
-        )
+    if precision is not None:
+        check_precision(precision)
+    if not isinstance(model, str | Path):
+        if hasattr(model, "encode_images") and hasattr(model, "encode_texts"):
+            return model  # type: ignore[no-any-return]
+        return _wrap(model, preprocess, tokenizer, None if device == "auto" else device, precision, threads)
+    name = str(model)
     prefix, _, rest = name.partition(":")
-    if prefix in LOADERS:
-        return LOADERS[prefix][1](rest, threads)
-    known = ", ".join(usage for usage, _ in LOADERS.values())
-    near = difflib.get_close_matches(prefix, LOADERS, n=1)
-    hint = f" Did you mean {LOADERS[near[0]][0]!r}?" if near else ""
-    raise MeantimeError(f"unknown encoder {name!r}; known: {known}.{hint}")
-
-
-@dataclass(frozen=True)
-class EncoderInfo:
-    """One line of the list of encoders; what depends on the user's own files is None."""
-
-    name: str
-    description: str
-    size_mb: float | None
-    dim: int | None
-    installed: bool
+    if prefix == "embedded" and rest:
+        raise MeantimeError(f"the embedded encoder takes no argument; {rest!r} given after 'embedded:'")
+    if prefix in ("onnx", "hf") and not rest:
+        raise MeantimeError(f"{name!r} needs a directory{'' if prefix == 'onnx' else ' or a name'} after the colon")
+    local = Path(name)
+    if prefix in ("embedded", "onnx") or (local / "image.onnx").is_file():
+        _refuse(name, device, precision)
+        if prefix == "embedded":
+            return OnnxEncoder(EMBEDDED, name="embedded", threads=threads)
+        return OnnxEncoder(rest if prefix == "onnx" else local, threads=threads)
+    if prefix == "hf" or local.is_dir():
+        which = rest if prefix == "hf" else name
+        return huggingface.load(which, device=device, precision=precision or "fp32", threads=threads)
+    if prefix not in open_clip.SCHEMES:
+        name, pretrained = (prefix, pretrained or rest or None)
+    try:
+        return open_clip.load(name, pretrained, device=device, precision=precision or "fp32", threads=threads)
+    except MissingExtraError:
+        if _is_known_elsewhere(name):
+            raise
+        raise MeantimeError(_unknown(str(model))) from None
+    except MeantimeError as error:
+        # open_clip's own list is long; a slip in one of our names is told first.
+        if str(error).startswith("unknown encoder") and difflib.get_close_matches(name, ("embedded",)):
+            raise MeantimeError(_unknown(str(model))) from None
+        raise
 
 
 def list_encoders() -> list[EncoderInfo]:
-    """What ``load_encoder`` knows."""
+    """What ``load_encoder`` knows: installed, cached and to be downloaded."""
     config = json.loads((EMBEDDED / "config.json").read_text(encoding="utf-8"))
     size = sum(path.stat().st_size for path in EMBEDDED.iterdir() if path.is_file()) / 1e6
     return [
-        EncoderInfo("embedded", config["description"], round(size, 1), config["dim"], True),
-        EncoderInfo("onnx:DIR", "A directory written by `meantime export`", None, None, True),
+        EncoderInfo("embedded", config["description"], round(size, 1), config["dim"]),
+        EncoderInfo("onnx:DIR", "A directory written by `meantime export`", None, None),
+        *catalogue.downloadable(),
     ]
+
+
+def _wrap(
+    model: Any, preprocess: Any, tokenizer: Any, device: str | None, precision: str | None, threads: int | None
+) -> Encoder:
+    options: dict[str, Any] = {"device": device, "precision": precision, "threads": threads}
+    if hasattr(model, "get_image_features") and hasattr(model, "config"):
+        return huggingface.wrap(model, preprocess, tokenizer, **options)
+    if hasattr(model, "encode_image") and hasattr(model, "encode_text"):
+        return open_clip.wrap(model, preprocess, tokenizer, **options)
+    raise MeantimeError(
+        f"an object of type {type(model).__name__} given; expected the name of an encoder, an object with "
+        "encode_images and encode_texts, or a model of open_clip or transformers with its preprocess and tokenizer"
+    )
+
+
+def _refuse(name: str, device: str, precision: str | None) -> None:
+    if device not in ("auto", "cpu") or precision not in (None, "fp32"):
+        raise MeantimeError(f"{name!r} runs on the CPU in fp32; device {device!r} and precision {precision!r} given")
+
+
+def _is_known_elsewhere(name: str) -> bool:
+    """Whether it is, or looks like, a name of open_clip: there, architectures begin so."""
+    known = {entry[0].partition(":")[0] for entry in catalogue.OPEN_CLIP}
+    starts = (
+        "RN",
+        "ViT",
+        "convnext",
+        "coca",
+        "EVA",
+        "roberta",
+        "xlm",
+        "nllb",
+        "MobileCLIP",
+        "PE-",
+        "hf-hub",
+        "local-dir",
+    )
+    return name in known or name.startswith(starts)
+
+
+def _unknown(name: str) -> str:
+    names = ["embedded", *(entry[0] for entry in (*catalogue.OPEN_CLIP, *catalogue.TRANSFORMERS))]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown encoder {name!r}; known: {', '.join(USAGES)}.{hint}"

@@ -69,6 +69,8 @@ class OnnxEncoder:
                 std=tuple(fields["std"]),
                 squash=bool(fields.get("squash", False)),
             )
+            bias = config.get("logit_bias")
+            self.logit_bias = None if bias is None else float(bias)  # of models trained with a sigmoid
             self._pixels = str(config["image"]["pixels"])
             text = config["text"]
             self._ids, self._mask = str(text["ids"]), text["mask"]
