@@ -57,3 +57,12 @@ def test_a_missing_extra_is_one_sentence(python, tmp_path):
     assert run.returncode == 2
     assert "pip install 'meantime[plots]'" in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
+
+
+def test_parquet_without_its_extra_is_one_sentence_before_any_work(python, tmp_path):
+    photo = ROOT / "examples/photos/chelsea.jpg"
+    command = [python.parent / "meantime", "classify", photo, "--labels", "cat,dog", "--out", "x.parquet"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "pip install 'meantime[parquet]'" in run.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -8,10 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from meantime.errors import MeantimeError
+from meantime.parquet import pa, pq
 from meantime.prediction import Prediction
 
 
@@ -56,20 +54,21 @@ class _Csv:
 
 
 class _Parquet:
-    SCHEMA = pa.schema(
-        [
-            ("path", pa.string()),
-            ("label", pa.string()),
-            ("score", pa.float32()),
-            ("scores", pa.list_(pa.struct([("label", pa.string()), ("score", pa.float32())]))),
-            ("abstained", pa.bool_()),
-            ("error", pa.string()),
-        ]
-    )
     GROUP = 4096  # rows kept in memory
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.writer = pq.ParquetWriter(file, self.SCHEMA)
+        score = pa.struct([("label", pa.string()), ("score", pa.float32())])
+        self.schema = pa.schema(
+            [
+                ("path", pa.string()),
+                ("label", pa.string()),
+                ("score", pa.float32()),
+                ("scores", pa.list_(score)),
+                ("abstained", pa.bool_()),
+                ("error", pa.string()),
+            ]
+        )
+        self.writer = pq.ParquetWriter(file, self.schema)
         self.rows: list[dict[str, Any]] = []
 
     def add(self, prediction: dict[str, Any]) -> None:
@@ -78,7 +77,7 @@ class _Parquet:
             self._flush()
 
     def _flush(self) -> None:
-        self.writer.write_table(pa.Table.from_pylist(self.rows, schema=self.SCHEMA))
+        self.writer.write_table(pa.Table.from_pylist(self.rows, schema=self.schema))
         self.rows.clear()
 
     def end(self) -> None:
@@ -107,7 +106,12 @@ class Output:
             self.file = self.part.open("wb")
         except OSError as error:
             raise MeantimeError(f"cannot write {str(self.path)!r}: {error.strerror}") from error
-        self.format: Format = FORMATS[self.path.suffix](self.file)
+        try:
+            self.format: Format = FORMATS[self.path.suffix](self.file)
+        except MeantimeError:  # a format whose package is not installed
+            self.file.close()
+            self.part.unlink()
+            raise
         return self
 
     def add(self, prediction: Prediction) -> None:

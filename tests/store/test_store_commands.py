@@ -13,7 +13,7 @@ from meantime.store import open_store
 def run(monkeypatch, capsys):
     """Run a command with the toy encoder: exit code, what it printed, and what it said of errors."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(encode_command, "load_encoder", lambda name: ToyEncoder())
+    monkeypatch.setattr(encode_command, "load_encoder", lambda name, **_: ToyEncoder())
 
     def run(*arguments):
         monkeypatch.setattr("sys.argv", ["meantime", *map(str, arguments)])
@@ -52,7 +52,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, photos, tmp_path, monkeypatch
 
     arguments = ("encode", photos, "--out", tmp_path / "s", "--views", 3, "--shard", 5, "--batch", 3)
     with monkeypatch.context() as patch:
-        patch.setattr(encode_command, "load_encoder", lambda name: Stopped())
+        patch.setattr(encode_command, "load_encoder", lambda name, **_: Stopped())
         code, _, err = run(*arguments)
         assert code == 130
         assert "go on with --resume" in err

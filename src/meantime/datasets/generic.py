@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from meantime.datasets.base import Dataset, Samples
 from meantime.datasets.layouts import lines, samples_below
 from meantime.errors import MeantimeError
 from meantime.images import find_images
+from meantime.parquet import pa, pq
 
 FILE_COLUMNS = ("file", "path", "filepath", "image")
 INDEX_COLUMNS = ("label", "index", "imagenet_index")
@@ -130,13 +128,15 @@ def _check_names(path: Path, rows: list[dict[str, Any]], column: str, dataset: D
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    broken: tuple[type[Exception], ...] = (OSError, UnicodeDecodeError, csv.Error)
     try:
         if path.suffix == ".parquet":
+            broken = (OSError, pa.ArrowException)
             rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
             return rows
         with path.open(newline="", encoding="utf-8-sig") as file:
             return list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+    except broken as error:
         raise MeantimeError(f"the table {str(path)!r} cannot be read ({' '.join(str(error).split())})") from error
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from meantime.encoders.catalogue import KINDS
-from meantime.encoders.extras import optional
 from meantime.encoders.torch_towers import Ints, Padding, Texts, TorchEncoder
 from meantime.errors import MeantimeError
+from meantime.extras import optional
 from meantime.preprocess import Preprocess
 
 FILTERS = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from meantime.encoders.extras import optional
 from meantime.encoders.torch_towers import Ints, Texts, TorchEncoder
 from meantime.errors import MeantimeError
+from meantime.extras import optional
 from meantime.preprocess import Preprocess
 
 SCHEMES = ("hf-hub", "local-dir")  # open_clip's own: such a name brings its weights along

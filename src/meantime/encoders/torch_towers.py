@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime.encoders.base import Floats, Pixels, check_pixels, check_texts
-from meantime.encoders.extras import optional
 from meantime.errors import MeantimeError
+from meantime.extras import optional
 from meantime.preprocess import Preprocess
 
 Device = Literal["auto", "cpu", "cuda", "mps"]

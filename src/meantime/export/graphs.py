@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from meantime.encoders.extras import optional
 from meantime.encoders.torch_towers import TorchEncoder
 from meantime.errors import MeantimeError
 from meantime.export.weights import LIMIT
+from meantime.extras import optional
 
 # Opset 18 and IR 9 are read by the oldest onnxruntime that Meantime supports.
 OPSET, IR = 18, 9

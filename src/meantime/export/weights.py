@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from meantime.encoders.extras import optional
+from meantime.extras import optional
 
 Weights = Literal["float32", "float16", "int8"]
 WEIGHTS = get_args(Weights)

@@ -48,8 +48,8 @@ def mean_shift(
     --------
     >>> import numpy as np, meantime as mt
     >>> points = np.array([[1.0, 0.0], [0.98, 0.2], [0.0, 1.0]])
-    >>> mt.mean_shift(points).mode.round(2)
-    array([1., 0.])
+    >>> mt.mean_shift(points, h2=0.1).mode.round(2)
+    array([0.99, 0.1 ])
     """
     check_share("rho", rho)
     if h2 is not None and not h2 > 0:

@@ -106,10 +106,10 @@ def mta(
     --------
     >>> import numpy as np, meantime as mt
     >>> classes = np.eye(3)
-    >>> views = np.array([[0.6, 0.5, 0.0], [0.9, 0.3, 0.1], [0.8, 0.3, 0.0], [0.0, 0.1, 0.9]])
+    >>> views = np.array([[0.7, 0.3, 0.1], [0.9, 0.3, 0.1], [0.8, 0.3, 0.0], [0.0, 0.1, 0.9]])
     >>> r = mt.mta(views, classes, logit_scale=10)
     >>> int(r.labels), r.inlierness.round(2)
-    (0, array([0.  , 0.43, 0.57, 0.  ]))
+    (0, array([0.93, 0.05, 0.02, 0.  ]))
     """
     form = variant_named(variant)
     check_share("rho", rho)

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from meantime.errors import MeantimeError
+from meantime.parquet import pa, pq
 
 GROUP = 32  # rows of a row group: 2 MB for 64 views of 512 dimensions
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from meantime.encoders import Encoder, cached_texts
 from meantime.errors import MeantimeError
 from meantime.labels import fill, templates80
+from meantime.parquet import pa
 from meantime.store.files import sha256, write_whole
 from meantime.store.manifest import StoredFile
 from meantime.store.shards import fixed_list, list_column, read_groups, write_table
