@@ -64,7 +64,7 @@ def stages(paths: list[Path], clf: mt.Classifier) -> None:
             "bare encoder": lambda: [encoder.encode_images(p) for p in pixels],
             "classify": lambda: list(clf.stream(paths)),
         },
-        rounds=3,
+        rounds=2,
     )
     console.print(f"The whole of classify: {t['classify'] / t['bare encoder']:.2f} times the bare encoder\n")
 
@@ -88,7 +88,7 @@ def growth(paths: list[Path]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder of photos")
-    parser.add_argument("--images", type=int, default=30)
+    parser.add_argument("--images", type=int, default=30, help="the first few of them")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         found = list(find_images([arguments.data])) if arguments.data else pictures(Path(made), arguments.images)
