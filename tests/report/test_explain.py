@@ -11,8 +11,6 @@ from meantime.errors import ImageError, MeantimeError, MissingExtraError
 from meantime.report import explain
 from meantime.report.story import tell
 
-pytest.importorskip("matplotlib")
-
 
 def test_picture_is_written(tmp_path, photo, classifier):
     explain(photo, classifier, tmp_path / "out.png")
