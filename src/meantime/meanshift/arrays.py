@@ -101,6 +101,13 @@ def unit(name: str, x: Array, length: float = 1.0) -> Array:
     return x * (length / xp.sqrt(norm2))[..., None]
 
 
+def is_unit(x: Array) -> bool:
+    """Whether all vectors along the last axis have unit length but for rounding: then there is nothing to scale."""
+    xp = array_namespace(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.all(xp.abs(xp.vecdot(x, x) - 1) < 8 * machine_epsilon(x)))
+
+
 def _rescaled(name: str, x: Array) -> Array:
     """Name the bad vector; or, if numbers are only huge or tiny, scale each so that its square is safe."""
     xp = array_namespace(x)
@@ -150,9 +157,12 @@ def for_small_steps(*arrays: Array) -> tuple[Array, ...]:
 
     The solver takes many steps on small arrays, and NumPy spends a third of PyTorch's time on each.
     """
-    if "torch" in type(arrays[0]).__module__ and arrays[0].device.type == "cpu":
-        return tuple(x.numpy() for x in arrays)
-    return arrays
+    return tuple(x.numpy() for x in arrays) if all(map(is_torch_on_cpu, arrays)) else arrays
+
+
+def is_torch_on_cpu(x: Array) -> bool:
+    """Whether it is a tensor of PyTorch in the computer's own memory."""
+    return "torch" in type(x).__module__ and getattr(getattr(x, "device", None), "type", None) == "cpu"
 
 
 def every(x: Array) -> bool:

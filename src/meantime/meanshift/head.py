@@ -4,7 +4,7 @@ import math
 from typing import Protocol, Self
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, array_namespace, as_floats, unit
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, is_unit, unit
 
 
 class Head(Protocol):
@@ -34,30 +34,24 @@ class TextHead:
         if not (logit_scale > 0 and math.isfinite(logit_scale)):
             raise MeantimeError(f"logit_scale must be positive and finite, but it is {logit_scale}")
         self.logit_scale = logit_scale
-        # tau t_k: K d products once, instead of N K for every image
-        self._scaled = unit(name, classes, logit_scale)
-
-    @property
-    def classes(self) -> Array:
-        """The class embeddings (K, d), unit length."""
-        return self._scaled / self.logit_scale
+        self.classes = classes if is_unit(classes) else unit(name, classes)  # (K, d)
 
     @property
     def n_classes(self) -> int:
         """K."""
-        return int(self._scaled.shape[0])
+        return int(self.classes.shape[0])
 
     @property
     def dim(self) -> int:
         """Dimension d of the embeddings that it scores."""
-        return int(self._scaled.shape[1])
+        return int(self.classes.shape[1])
 
     def __call__(self, x: Array) -> Array:
         """Return l_k = tau x' t_k, (…, K), of unit embeddings (…, d)."""
         xp = array_namespace(x)
-        scaled = xp.astype(self._scaled, x.dtype, copy=False)
-        # One flat product is faster than a small one for each image.
-        flat = xp.matmul(xp.reshape(x, (-1, x.shape[-1])), scaled.T)
+        classes = xp.astype(self.classes, x.dtype, copy=False)
+        # One flat product is faster than a small one for each image; and tau x has fewer numbers than tau t or l.
+        flat = xp.matmul(xp.reshape(self.logit_scale * x, (-1, x.shape[-1])), classes.T)
         return xp.reshape(flat, (*x.shape[:-1], self.n_classes))
 
     def adapt(self, views: Array) -> Self:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from meantime.meanshift.arrays import (
     checked,
     every,
     for_small_steps,
+    is_torch_on_cpu,
     machine_epsilon,
     namespace,
     softmax,
@@ -117,6 +118,23 @@ def mta(
         raise MeantimeError(f"affinity must be 'head' or 'vision', not {affinity!r}")
     settings = _settings(lambda_, lambda_y)
     views = checked("views", views, 2, "(…, N, d)")
+    given = [views, classes] + ([] if reader is None else [reader])
+    if math.prod(views.shape[:-2]) == 1 and all(is_torch_on_cpu(x) and x.is_floating_point() for x in given):
+        # One image means small steps throughout, on each of which NumPy spends a third of PyTorch's time
+        views, classes, *rest = (to_floats(x.detach()).numpy() for x in given)
+        result = mta(
+            views,
+            classes,
+            reader=rest[0] if rest else None,
+            logit_scale=logit_scale,
+            lambda_=lambda_,
+            lambda_y=lambda_y,
+            rho=rho,
+            variant=variant,
+            affinity=affinity,
+            trace=trace,
+        )
+        return _in_library_of(given[0], result)
     head = _as_head("classes", classes, views, logit_scale)
     read = head if reader is None else _as_head("reader", reader, views, logit_scale)
     *leading, n, d = views.shape
@@ -161,12 +179,15 @@ def _solve_chunk(
     else:
         solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
-    def back(x: Array, dtype: Any) -> Array:  # (B, S, …) of the solver -> (S, B, …) of the caller's library
-        return xp.astype(xp.moveaxis(xp.asarray(x, device=views.device, copy=True), 0, 1), dtype)
+    def settings_first(x: Array) -> Array:  # (B, S, …) of the solver -> (S, B, …)
+        return xp.permute_dims(x, (1, 0, *range(2, x.ndim)))
+
+    def back(x: Array, dtype: Any) -> Array:  # to the caller's library
+        return settings_first(xp.asarray(x, dtype=dtype, device=views.device, copy=True))
 
     def mode(state: Solution) -> Array:  # coefficients (B, S, N) -> unit modes (S, B, d)
-        a = back(state.mode.a, views.dtype)
-        m = xp.moveaxis(xp.matmul(xp.moveaxis(a, 0, 1), views), 0, 1)
+        a = xp.asarray(state.mode.a, dtype=views.dtype, device=views.device, copy=True)
+        m = settings_first(xp.matmul(a, views))
         # Views that cancel out leave no direction (`paper` does not hold the mode on the sphere): view 0 then
         lost = xp.vecdot(m, m)[..., None] <= machine_epsilon(m)
         return unit("mode", m if every(~lost) else xp.where(lost, views[None, :, 0, :], m))
@@ -219,6 +240,12 @@ def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bo
 
     results = ("mode", "inlierness", "logits", "n_iter", "objective", "converged")
     return MTAResult(**{name: whole(name, 1) for name in results}, trace=whole("trace", 2), path=whole("path", 2))
+
+
+def _in_library_of(array: Array, result: MTAResult) -> MTAResult:
+    """Return a result of NumPy's arrays as arrays of another library."""
+    xp = array_namespace(array)
+    return MTAResult(*(x if x is None else xp.asarray(x) for x in (getattr(result, f.name) for f in fields(result))))
 
 
 def _settings(lambda_: Any, lambda_y: Any) -> tuple[list[float], list[float]]:
