@@ -34,6 +34,7 @@ def test_what_lies_in_the_cache_is_found_with_its_size(hub):
     put(hub, "openai/clip-vit-base-patch32", {"model_type": "clip"}, 3_000_000)
     put(hub, "me/mine", {"model_type": "siglip"}, 2_000_000)
     put(hub, "me/open", {}, 1_500_000, "open_clip_config.json")
+    put(hub, "timm/vit_base_patch16_clip_224.openai", {}, 4_000_000, "open_clip_model.safetensors")
     put(hub, "someone/bert", {"model_type": "bert"}, 10)
     (hub / "home" / ".cache" / "clip").mkdir(parents=True)
     (hub / "home" / ".cache" / "clip" / "RN50.pt").write_bytes(bytes(1_000_000))
@@ -44,6 +45,7 @@ def test_what_lies_in_the_cache_is_found_with_its_size(hub):
         "hf:me/mine": 2.0,
         "hf-hub:me/open": 1.5,
         "RN50:openai": 1,
+        "ViT-B-16:openai": 4,
     }
     assert infos["hf:openai/clip-vit-base-patch32"].dim == 512
 

@@ -1,5 +1,6 @@
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
@@ -152,3 +153,34 @@ def test_broken_tokenizer(tiny):
     (tiny / "tokenizer.json").write_text("{}")
     with pytest.raises(MeantimeError, match=r"tokenizer\.json is not a tokenizer"):
         OnnxEncoder(tiny).encode_texts(["a"])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_no_embedding(tiny, threads):
+    encoder = OnnxEncoder(tiny, threads=threads)
+    for n in (1, 3, 4, 50):
+        np.testing.assert_allclose(
+            encoder.encode_images(pixels(n)), OnnxEncoder(tiny, threads=1).encode_images(pixels(n)), rtol=1e-5
+        )
+
+
+def test_many_batches_run_on_one_thread_each_and_few_on_all(tiny):
+    encoder = OnnxEncoder(tiny, threads=3)
+    encoder.encode_images(pixels(2))
+    assert encoder._sessions.keys() == {("image.onnx", 3)}
+    encoder.encode_images(pixels(30))
+    assert encoder._sessions.keys() == {("image.onnx", 3), ("image.onnx", 1)}
+
+
+def test_callers_may_share_an_encoder(tiny):
+    encoder = OnnxEncoder(tiny, threads=2)
+    expected = encoder.encode_images(pixels(20))
+    with ThreadPoolExecutor(4) as pool:
+        for got in pool.map(encoder.encode_images, [pixels(20)] * 12):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_an_error_in_one_of_many_batches_is_told(tiny):
+    change_config(tiny, dim=5)
+    with pytest.raises(MeantimeError, match=r"shape \(4, 4\); expected \(4, 5\)"):
+        OnnxEncoder(tiny, threads=2).encode_images(pixels(40))

@@ -4,6 +4,7 @@ load_encoder("embedded")                          # in the package: offline, sma
 load_encoder("onnx:DIR")                          # what `meantime export` wrote
 load_encoder("hf:openai/clip-vit-base-patch16")   # transformers: a hub name or a directory
 load_encoder("ViT-B-16", pretrained="openai")     # open_clip; "ViT-B-16:openai" is the same
+load_encoder("http://localhost:8000")             # an embeddings API: `meantime serve`, or another
 load_encoder(model, preprocess, tokenizer)        # objects of open_clip or transformers
 """
 
@@ -23,7 +24,7 @@ from meantime.errors import MeantimeError, MissingExtraError
 __all__ = ["Encoder", "EncoderInfo", "OnnxEncoder", "TorchEncoder", "cached_texts", "list_encoders", "load_encoder"]
 
 EMBEDDED = Path(__file__).parent / "embedded"
-USAGES = ("embedded", "onnx:DIR", "hf:NAME", "NAME:TAG of open_clip", "a directory")
+USAGES = ("embedded", "onnx:DIR", "hf:NAME", "NAME:TAG of open_clip", "http://HOST:PORT", "a directory")
 
 
 def load_encoder(
@@ -35,6 +36,7 @@ def load_encoder(
     device: str = "auto",
     precision: str | None = None,
     threads: int | None = None,
+    **api: Any,
 ) -> Encoder:
     """The encoder of that name, or of a model that is loaded already; an encoder is returned as it is.
 
@@ -52,7 +54,17 @@ def load_encoder(
         ``"fp32"``, ``"fp16"`` or ``"bf16"``; None is fp32, of a loaded model its own.
     threads
         CPU threads; None lets the runtime choose.
+    api
+        Of an http address: what :class:`~meantime.encoders.http.HttpEncoder` takes: ``dim``, ``size``, …
     """
+    if isinstance(model, str) and model.startswith(("http://", "https://")):
+        if device != "auto" or precision not in (None, "fp32"):
+            raise MeantimeError("an API chooses its own device and precision; leave both out")
+        from meantime.encoders.http import HttpEncoder  # urllib3 is a fifth of the time of `import meantime`
+
+        return HttpEncoder(model, **api)
+    if api:
+        raise MeantimeError(f"{', '.join(api)} given; only an encoder at an http address takes this")
     if precision is not None:
         check_precision(precision)
     if not isinstance(model, str | Path):
