@@ -2,6 +2,20 @@
 
 from meantime.heads.ensemble import ensemble_head
 from meantime.heads.named import HeadName, make_heads
+from meantime.heads.saved import HeadInfo, find_head, head_info, load_head, save_head
+from meantime.heads.tip_adapter import TipAdapterHead
 from meantime.meanshift.head import Head, TextHead
 
-__all__ = ["Head", "HeadName", "TextHead", "ensemble_head", "make_heads"]
+__all__ = [
+    "Head",
+    "HeadInfo",
+    "HeadName",
+    "TextHead",
+    "TipAdapterHead",
+    "ensemble_head",
+    "find_head",
+    "head_info",
+    "load_head",
+    "make_heads",
+    "save_head",
+]

@@ -1,29 +1,91 @@
-"""The heads of a list of names: their texts encoded, each once."""
+"""The heads of a list of names: texts encoded each once, learned heads read from disk, tuned ones made ready."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Collection, Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from meantime.encoders import Encoder, cached_texts
+from meantime.errors import MeantimeError
 from meantime.heads.ensemble import ensemble_head
+from meantime.heads.saved import KINDS, PromptHead, heads_folder, is_head, load_head, saved_heads
 from meantime.labels import Labels, fill, templates80
 from meantime.meanshift.head import Head, TextHead
 
-HeadName = Literal["text", "ensemble"]
+# "text", "ensemble"; a learned one by its kind ("coop") or folder; "tpt", "difftpt", and "tpt@" a learned prompt
+HeadName: TypeAlias = str
+TUNED = ("tpt", "difftpt")
 
 
-def make_heads(encoder: Encoder, labels: Labels, wanted: set[HeadName]) -> Mapping[HeadName, Head]:
+def make_heads(encoder: Encoder, labels: Labels, wanted: Collection[HeadName]) -> Mapping[HeadName, Head]:
     """Return the heads of these names that methods ask for; texts come from the cache where it has them."""
     heads: dict[HeadName, Head] = {}
-    if "text" in wanted:
-        texts = cached_texts(encoder, [p for prompts in labels.prompts for p in prompts])
-        texts = texts / np.linalg.norm(texts, axis=-1, keepdims=True)
-        ends = np.cumsum([len(prompts) for prompts in labels.prompts])
-        classes = np.stack([part.mean(axis=0) for part in np.split(texts, ends[:-1])])
-        heads["text"] = TextHead(classes, encoder.logit_scale)
-    if "ensemble" in wanted:
-        prompts = [fill(template, name) for template in templates80() for name in labels.names]
-        grid = cached_texts(encoder, prompts).reshape(len(templates80()), len(labels.names), encoder.dim)
-        heads["ensemble"] = ensemble_head(grid, encoder.logit_scale)
+    for name in sorted(wanted):
+        if name == "text":
+            heads[name] = _text(encoder, labels)
+        elif name == "ensemble":
+            prompts = [fill(template, label) for template in templates80() for label in labels.names]
+            grid = cached_texts(encoder, prompts).reshape(len(templates80()), len(labels.names), encoder.dim)
+            heads[name] = ensemble_head(grid, encoder.logit_scale)
+        elif name.partition("@")[0] in TUNED:
+            heads[name] = tuned_head(name, encoder, labels)
+        else:
+            heads[name] = learned_head(name, encoder, labels)
     return heads
+
+
+def _text(encoder: Encoder, labels: Labels) -> TextHead:
+    texts = cached_texts(encoder, [p for prompts in labels.prompts for p in prompts])
+    texts = texts / np.linalg.norm(texts, axis=-1, keepdims=True)
+    ends = np.cumsum([len(prompts) for prompts in labels.prompts])
+    return TextHead(np.stack([part.mean(axis=0) for part in np.split(texts, ends[:-1])]), encoder.logit_scale)
+
+
+def learned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
+    """Return a saved head, by its folder or by its kind among those of :func:`heads_folder`."""
+    if is_head(name):
+        return load_head(name, encoder_identity=encoder.identity, classes=labels.names)
+    if name not in KINDS:
+        raise MeantimeError(f"there is no head {name!r}: expected {', '.join(KINDS)} or the folder of a saved head")
+    places = saved_heads(heads_folder()) if heads_folder().is_dir() else {}
+    asked = {label.replace("_", " ") for label in labels.names}
+    fits = {
+        path: info
+        for path, info in places.items()
+        if info.kind == name
+        and info.encoder == encoder.identity
+        and asked <= {label.replace("_", " ") for label in info.classes}
+    }
+    if not fits:
+        raise MeantimeError(
+            f"{str(heads_folder())!r} holds no {name} head for the encoder {encoder.name!r} and these "
+            f"{len(labels.names)} classes: make one with `meantime fit {name} …`, or give a head's folder, as in "
+            "mta@DIR (MEANTIME_HEADS names another place to look in)"
+        )
+    if len(fits) > 1:
+        found = "; ".join(f"{path} ({info.title})" for path, info in list(fits.items())[:4])
+        raise MeantimeError(f"{len(fits)} heads fit {name!r}: {found}. Say which by its folder, as in mta@DIR")
+    return load_head(next(iter(fits)), encoder_identity=encoder.identity, classes=labels.names)
+
+
+def tuned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
+    """Return the head that is tuned on each image, from "a photo of a" or, by ``tpt@…``, from a learned prompt."""
+    system, _, start = name.partition("@")
+    from meantime.prompting import prompter
+
+    context = None
+    if start:
+        learned = learned_head(start, encoder, labels)
+        if not isinstance(learned, PromptHead):
+            raise MeantimeError(
+                f"{system} tunes a prompt, and {start!r} has none: expected coop or prograd"
+            )
+        context = learned.context
+    prompts = prompter(encoder, labels.names)
+    if system == "tpt":
+        from meantime.heads.tpt import TPTHead
+
+        return TPTHead(prompts, encoder.logit_scale, context=context)
+    from meantime.heads.difftpt import DiffTPTHead
+
+    return DiffTPTHead(prompts, encoder.logit_scale, context=context)

@@ -1,0 +1,129 @@
+"""What a prompt tuned on each image costs beside MTA: time and peak memory from stored features.
+
+    python benchmarks/tpt.py [K ...]
+
+Both get the same 64 unit embeddings of each image; what differs is what follows. MTA iterates on them. TPT runs the
+text tower (here MiniLM-L6, the embedded encoder's, 6 layers of width 384; CLIP's has 12 of width 512) backwards and
+forwards over every class name. The classes go through it in pieces, of which one is held at a time. All ratios come
+from this one run.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import meantime as mt
+from meantime.encoders import cached_texts
+from meantime.heads.tpt import TPTHead
+from meantime.labels import fill, imagenet_names
+from meantime.prompting import prompter
+
+N = 64
+IMAGES = {10: 16, 100: 4, 1000: 1}  # at once: as many as take TPT a few seconds
+
+
+def features(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Views that lie about some class, more or less far, and the class embeddings."""
+    classes = cached_texts(
+        mt.load_encoder("embedded"), [fill("a photo of a {}.", name) for name in imagenet_names()[:k]]
+    )
+    rng = np.random.default_rng(0)
+    count = IMAGES.get(k, 1)
+
+    def noise(*shape: int) -> np.ndarray:
+        x = rng.standard_normal((*shape, classes.shape[1]), np.float32)
+        return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+    image = classes[rng.integers(k, size=count)] + noise(count)
+    views = image[:, None] + rng.uniform(0.3, 1.5, (count, N, 1)).astype(np.float32) * noise(count, N)
+    return views / np.linalg.norm(views, axis=-1, keepdims=True), classes
+
+
+def contender(name: str, k: int) -> tuple[Callable[[], object], dict[str, float]]:
+    """The work on the images, and what is to be said of it; all that the work needs is made here."""
+    views, classes = features(k)
+    scale = mt.load_encoder("embedded").logit_scale
+    if name == "mta":
+        head = mt.TextHead(classes, scale)
+        return lambda: mt.mta(views, head).logits, {}
+    prompts = prompter(mt.load_encoder("embedded"), imagenet_names()[:k])
+    tuned = TPTHead(prompts, scale)
+    facts = {"piece": min(k, prompts.piece), "whole": k * prompts.graph_bytes(len(prompts.initial)) / 2**20}
+    return lambda: tuned.adapt(views)(views[:, 0]), facts
+
+
+def alone(name: str, k: int) -> None:
+    """In a process of its own, whose peak is nobody else's: seconds for an image, and the growth of the peak."""
+    features(k)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run, facts = contender(name, k)
+    run()
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    repeat = 20 if name == "mta" else 1
+    start = time.perf_counter()
+    for _ in range(repeat):
+        run()
+    seconds = (time.perf_counter() - start) / repeat / IMAGES.get(k, 1)
+    print(json.dumps({"seconds": seconds, "peak": peak, **facts}))
+
+
+def main(ks: list[int]) -> None:
+    console = Console()
+    title = f"After encoding: N = {N}, the embedded encoder's text tower"
+    table = Table(title=title, caption="peak: growth of the process over the stored features, its text tower included")
+    for column in (
+        "K",
+        "images",
+        "MTA, ms an image",
+        "TPT, ms an image",
+        "TPT / MTA",
+        "MTA, peak MiB",
+        "TPT, peak MiB",
+    ):
+        table.add_column(column, justify="right")
+    pieces = []
+    for k in ks:
+        rounds: dict[str, list[dict[str, float]]] = {"mta": [], "tpt": []}
+        for _ in range(3 if k <= 100 else 1):
+            for name, results in rounds.items():  # side by side: both see the same machine
+                command = [sys.executable, __file__, "--alone", name, str(k)]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                results.append(json.loads(done.stdout.splitlines()[-1]))
+        mta, tpt = (
+            {key: float(np.median([result[key] for result in results])) for key in results[0]}
+            for results in rounds.values()
+        )
+        table.add_row(
+            str(k),
+            str(IMAGES.get(k, 1)),
+            f"{1e3 * mta['seconds']:.2f}",
+            f"{1e3 * tpt['seconds']:.0f}",
+            f"{tpt['seconds'] / mta['seconds']:.0f}",
+            f"{mta['peak']:.0f}",
+            f"{tpt['peak']:.0f}",
+        )
+        pieces.append(
+            f"K = {k}: {tpt['piece']:.0f} prompts at a time; the whole graph would take {tpt['whole']:.0f} MiB"
+        )
+    console.print(table)
+    for line in pieces:
+        console.print(line)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="TPT against MTA from stored features")
+    parser.add_argument("classes", nargs="*", type=int, default=[10, 100, 1000], metavar="K")
+    parser.add_argument("--alone", metavar="METHOD", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.alone:
+        alone(arguments.alone, *arguments.classes)
+    else:
+        main(arguments.classes)
