@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -14,6 +14,7 @@ from meantime.views.boxes import uniforms
 sides = st.integers(1, 3000)
 
 
+@settings(deadline=None)  # machines are busy
 @given(width=sides, height=sides, seed=st.integers(0, 2**64), digest=st.integers(0, 2**128 - 1))
 def test_boxes_lie_inside_the_image(width, height, seed, digest):
     boxes, flips = random_boxes(width, height, 20, seed, digest)

@@ -3,8 +3,9 @@
 from meantime.datasets.base import Dataset, Sample, Samples
 from meantime.datasets.check import Report, check_dataset
 from meantime.datasets.declarations import Declaration, add_dataset, list_datasets
-from meantime.datasets.layouts import ClassFolders, CoopSplit, Layout, ListFile
+from meantime.datasets.layouts import ClassFolders, CoopSplit, Layout, ListFile, NamedFolders
 from meantime.datasets.load import load_dataset
+from meantime.datasets.part import draw, subset
 
 __all__ = [
     "ClassFolders",
@@ -13,11 +14,14 @@ __all__ = [
     "Declaration",
     "Layout",
     "ListFile",
+    "NamedFolders",
     "Report",
     "Sample",
     "Samples",
     "add_dataset",
     "check_dataset",
+    "draw",
     "list_datasets",
     "load_dataset",
+    "subset",
 ]

@@ -47,7 +47,8 @@ def check_dataset(
     """
     declaration = list_datasets().get(name)
     if declaration is not None:
-        images = declaration.test if images is None and split == "test" else images
+        published = {"test": declaration.test, **declaration.others}
+        images = published.get(split) if images is None else images
         classes = declaration.classes if classes is None else classes
     where = str(name if root is None else root)
     try:

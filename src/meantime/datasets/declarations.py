@@ -1,9 +1,11 @@
 """The 15 datasets of the paper, each one small declaration: sizes, where it lies, and in which layouts."""
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from meantime.datasets.layouts import ClassFolders, CoopSplit, Layout, ListFile, SolutionFile, lines, words_of
+from meantime.datasets import releases
+from meantime.datasets.layouts import ClassFolders, CoopSplit, Layout, SolutionFile
+from meantime.datasets.matlab import CarsRelease, FlowersRelease
 from meantime.errors import MeantimeError
 from meantime.labels import TEMPLATE
 
@@ -19,46 +21,9 @@ class Declaration:
     folders: tuple[str, ...]  # names of its folder below a common root
     layouts: tuple[Layout, ...]
     prompt: str = TEMPLATE  # the paper's one prompt for all
+    others: Mapping[str, int] = field(default_factory=dict)  # images of the release's own splits, where they are others
 
 
-def _pets_classes(base: Path) -> list[str]:
-    numbered = {int(line.split()[1]): line.split()[0] for line in lines(base / "annotations/test.txt")}
-    return [_breed(numbered[number]) for number in sorted(numbered)]
-
-
-def _breed(image: str) -> str:
-    return image.rpartition("_")[0].lower()  # Abyssinian_201 -> abyssinian
-
-
-_PETS = ListFile(
-    {"test": "annotations/test.txt", "trainval": "annotations/trainval.txt"},
-    ("images",),
-    entry=lambda line: (f"{line.split()[0]}.jpg", _breed(line.split()[0])),
-    classes=_pets_classes,
-)
-_SUN = ListFile(
-    {"test": "Testing_01.txt", "trainval": "Training_01.txt"},
-    ("SUN397",),
-    entry=lambda line: (line.removeprefix("/"), line.rpartition("/")[0]),  # /a/abbey/sun_x.jpg
-    classes=lambda base: lines(base / "ClassName.txt"),
-    name=lambda text: " ".join(reversed(text.split("/")[2:])),  # /a/apartment_building/outdoor: outdoor first
-)
-_UCF = ListFile(
-    {"test": "ucfTrainTestlist/testlist01.txt", "trainval": "ucfTrainTestlist/trainlist01.txt"},
-    ("UCF-101-midframes",),  # the release is videos; CoOp's frames from their middle are what is classified
-    entry=lambda line: (
-        f"{words_of(line.split('/')[0])}/{line.split()[0].split('/')[1].removesuffix('.avi')}.jpg",
-        line.split("/")[0],
-    ),
-    classes=lambda base: [line.split()[1] for line in lines(base / "ucfTrainTestlist/classInd.txt")],
-    name=words_of,
-)
-_AIRCRAFT = ListFile(
-    {split: f"images_variant_{split}.txt" for split in ("train", "val", "test")},
-    ("images",),
-    entry=lambda line: (f"{line.split()[0]}.jpg", line.partition(" ")[2]),
-    classes=lambda base: lines(base / "variants.txt"),
-)
 _TRAIN = ("images/train", "train", "ILSVRC/Data/CLS-LOC/train")
 _VAL = ("images/val", "val", "ILSVRC/Data/CLS-LOC/val", ".")
 _V2 = {"test": ("imagenetv2-matched-frequency-format-val", "imagenetv2-matched-frequency", "test", ".")}
@@ -83,18 +48,25 @@ _ALL = (
     Declaration("imagenet-sketch", "ImageNet-Sketch", 1000, 50_889, ("imagenet-sketch",), (
         ClassFolders({"test": ("images", "sketch", ".")}),)),
     # Fine-grained
-    Declaration("sun397", "SUN397", 397, 19_850, ("sun397",), (_coop("SUN397", "SUN397"), _SUN)),
+    Declaration("sun397", "SUN397", 397, 19_850, ("sun397",), (_coop("SUN397", "SUN397"), releases.SUN)),
     Declaration("aircraft", "FGVC Aircraft", 100, 3_333, ("fgvc_aircraft", "fgvc-aircraft-2013b/data", "data"), (
-        _AIRCRAFT,)),
-    Declaration("eurosat", "EuroSAT", 10, 8_100, ("eurosat",), (_coop("EuroSAT", "2750"),)),
-    Declaration("cars", "Stanford Cars", 196, 8_041, ("stanford_cars",), (_coop("StanfordCars", ".", "cars_test"),)),
-    Declaration("food101", "Food101", 101, 30_300, ("food-101",), (_coop("Food101", "images"),)),
-    Declaration("pets", "Oxford Pets", 37, 3_669, ("oxford_pets",), (_coop("OxfordPets", "images"), _PETS)),
-    Declaration("flowers102", "Flowers102", 102, 2_463, ("oxford_flowers",), (_coop("OxfordFlowers", "jpg"),)),
+        releases.AIRCRAFT,)),
+    Declaration("eurosat", "EuroSAT", 10, 8_100, ("eurosat",), (
+        _coop("EuroSAT", "2750"), releases.EUROSAT), others={"all": 27_000}),
+    Declaration("cars", "Stanford Cars", 196, 8_041, ("stanford_cars",), (
+        _coop("StanfordCars", ".", "cars_test"), CarsRelease()), others={"trainval": 8_144}),
+    Declaration("food101", "Food101", 101, 30_300, ("food-101",), (
+        _coop("Food101", "images"), releases.FOOD), others={"release": 25_250, "release-train": 75_750}),
+    Declaration("pets", "Oxford Pets", 37, 3_669, ("oxford_pets",), (_coop("OxfordPets", "images"), releases.PETS)),
+    Declaration("flowers102", "Flowers102", 102, 2_463, ("oxford_flowers",), (
+        _coop("OxfordFlowers", "jpg"), FlowersRelease()),
+        others={"release": 6_149, "release-train": 1_020, "release-val": 1_020}),
     Declaration("caltech101", "Caltech101", 100, 2_465, ("caltech-101",), (
-        _coop("Caltech101", "101_ObjectCategories"),)),
-    Declaration("dtd", "Describable Textures", 47, 1_692, ("dtd",), (_coop("DescribableTextures", "images"),)),
-    Declaration("ucf101", "UCF101", 101, 3_783, ("ucf101",), (_coop("UCF101", "UCF-101-midframes"), _UCF)),
+        _coop("Caltech101", "101_ObjectCategories"), releases.CALTECH), others={"all": 8_242}),
+    Declaration("dtd", "Describable Textures", 47, 1_692, ("dtd",), (
+        _coop("DescribableTextures", "images"), releases.DTD),
+        others={"release": 1_880, "release-train": 1_880, "release-val": 1_880}),
+    Declaration("ucf101", "UCF101", 101, 3_783, ("ucf101",), (_coop("UCF101", "UCF-101-midframes"), releases.UCF)),
 )
 # fmt: on
 _DECLARED = {declaration.name: declaration for declaration in _ALL}

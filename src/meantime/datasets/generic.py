@@ -10,6 +10,7 @@ from meantime.datasets.layouts import lines, samples_below
 from meantime.errors import MeantimeError
 from meantime.images import find_images
 from meantime.parquet import pa, pq
+from meantime.remote import as_path, is_url
 
 FILE_COLUMNS = ("file", "path", "filepath", "image")
 INDEX_COLUMNS = ("label", "index", "imagenet_index")
@@ -109,12 +110,17 @@ def from_table(path: Path, split: str = "test", class_names: Sequence[str] | Non
     elif name_column is not None:
         numbers = number_of(names, str(path))
         labels = [label_of(str(row[name_column]), numbers, names, repr(str(path))) for row in rows]
-    keys = [Path(str(row[file_column])).as_posix() for row in rows]
+    keys = [as_path(str(row[file_column])).as_posix() for row in rows]
     name = path.resolve().parent.name if path.name == "labels.csv" else path.stem
-    dataset = Dataset(name, names, Samples([path.parent / key for key in keys], labels, keys), split)
+    dataset = Dataset(name, names, Samples([_beside(path, key) for key in keys], labels, keys), split)
     if number_column is not None and name_column is not None:
         _check_names(path, rows, name_column, dataset)
     return dataset
+
+
+def _beside(table: Path, key: str) -> Path:
+    """The file that a row names: beside the table, or anywhere by its URL."""
+    return as_path(key) if is_url(key) else table.parent / key
 
 
 def _check_names(path: Path, rows: list[dict[str, Any]], column: str, dataset: Dataset) -> None:
@@ -132,7 +138,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     try:
         if path.suffix == ".parquet":
             broken = (OSError, pa.ArrowException)
-            rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+            with path.open("rb") as raw:
+                rows: list[dict[str, Any]] = pq.read_table(raw).to_pylist()
             return rows
         with path.open(newline="", encoding="utf-8-sig") as file:
             return list(csv.DictReader(file))

@@ -95,8 +95,9 @@ class CoopSplit:
     shown_by: str = "."  # a folder below it without which the images are not there
 
     def images_in(self, base: Path, split: str) -> Path | None:
-        """The folder to which the paths are relative."""
-        return base / self.images if (base / self.images / self.shown_by).is_dir() else None
+        """The folder to which the paths are relative; other splits than its own are left to the release."""
+        there = split in ("train", "val", "test") and (base / self.images / self.shown_by).is_dir()
+        return base / self.images if there else None
 
     def missing(self, base: Path) -> str | None:
         """The split file, if it is not there."""
@@ -156,6 +157,34 @@ class ListFile:
             rows.append((key, classes[text]))
         folder = self.images_in(base, split) or base
         return tuple(self.name(text) for text in classes), samples_below(folder, rows)
+
+
+@dataclass(frozen=True)
+class NamedFolders:
+    """A folder for each class, named after it, and no division: the one split is "all"."""
+
+    images: tuple[str, ...]
+    renamed: Mapping[str, str]  # folder -> class name, where they differ
+    ignored: frozenset[str] = frozenset()
+
+    def images_in(self, base: Path, split: str) -> Path | None:
+        """The folder of class folders."""
+        return first_folder(base, self.images) if split == "all" else None
+
+    def missing(self, base: Path) -> str | None:
+        """Nothing: the folders say all."""
+        return None
+
+    def read(self, base: Path, split: str) -> tuple[Names, Samples]:
+        """By class, then by file name."""
+        folder = self.images_in(base, split) or base
+        classes = sorted(
+            path.name
+            for path in folder.iterdir()
+            if path.is_dir() and path.name not in self.ignored and not path.name.startswith(".")
+        )
+        rows = [(f"{c}/{name}", label) for label, c in enumerate(classes) for name in image_names(folder / c)]
+        return tuple(self.renamed.get(c, c) for c in classes), samples_below(folder, rows)
 
 
 @dataclass(frozen=True)

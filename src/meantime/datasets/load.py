@@ -10,6 +10,7 @@ from meantime.datasets.generic import from_folder, from_table
 from meantime.datasets.locate import locate
 from meantime.datasets.webdataset import from_tars, tar_files
 from meantime.errors import MeantimeError
+from meantime.remote import as_path
 
 TABLES = (".csv", ".parquet")
 
@@ -37,7 +38,7 @@ def load_dataset(
     ----------
     name
         One of :func:`list_datasets`; or the path of a folder with one sub-folder for each class, of a CSV or
-        Parquet table (or a folder with ``labels.csv``), of a WebDataset tar or a folder of them.
+        Parquet table (or a folder with ``labels.csv``), of a WebDataset tar or a folder of them; or the URL of one.
     root
         Where a named dataset lies: its own folder, or one that holds many datasets.
     split
@@ -45,8 +46,8 @@ def load_dataset(
     class_names
         The classes for one's own data, where they are not those that occur.
     """
-    if name not in list_datasets() and Path(name).exists():
-        return _from_path(Path(name), split, class_names)
+    if name not in list_datasets() and as_path(name).exists():
+        return _from_path(as_path(name), split, class_names)
     declaration = declared(name)
     if root is None:
         raise MeantimeError(f"where does {name} lie? Give its folder, as in --root DIR")

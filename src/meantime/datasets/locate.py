@@ -61,11 +61,21 @@ def _diagnosis(declaration: Declaration, root: Path, split: str) -> str:
             if file is not None and layout.images_in(base, split) is not None:
                 return (
                     f"the split file {file} is missing in {str(base)!r}; it defines the {split} images of the paper. "
-                    "Take it from CoOp's list of datasets and put it there"
+                    f"Take it from CoOp's list of datasets and put it there{_instead(declaration, base)}"
                 )
     files = {file for layout in declaration.layouts if (file := layout.missing(root)) is not None}
     expected = f"expected its release, or a folder {' or '.join(map(repr, declaration.folders))} with it"
     return expected + (f" and the split file {' or '.join(sorted(files))}" if files else "") + f", split {split!r}"
+
+
+def _instead(declaration: Declaration, base: Path) -> str:
+    """What the release offers by itself: other images than the paper's, which nobody should measure on unknowingly."""
+    for split in declaration.others.keys() & {"release", "all"}:
+        if any(layout.images_in(base, split) for layout in declaration.layouts):
+            size = declaration.others[split]
+            what = "all images, undivided" if split == "all" else "the release's own test images, which are others"
+            return f"; or ask for --split {split}: {what} ({size:,})"
+    return ""
 
 
 def _in_itself(declaration: Declaration, base: Path, split: str) -> bool:

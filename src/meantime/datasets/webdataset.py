@@ -28,10 +28,10 @@ class _Members(Sequence[bytes]):
     @overload
     def __getitem__(self, i: int) -> bytes: ...
     @overload
-    def __getitem__(self, i: slice) -> list[bytes]: ...
-    def __getitem__(self, i: int | slice) -> bytes | list[bytes]:
+    def __getitem__(self, i: slice) -> "_Members": ...
+    def __getitem__(self, i: int | slice) -> "bytes | _Members":
         if isinstance(i, slice):
-            return [self[j] for j in range(len(self))[i]]
+            return _Members(self.places[i])
         path, offset, size = self.places[i]
         with path.open("rb") as file:
             file.seek(offset)
@@ -81,7 +81,8 @@ def _index(tar: Path) -> dict[str, tuple[int, int, str]]:
     images: dict[str, tuple[int, int]] = {}
     labels: dict[str, str] = {}
     try:
-        with tarfile.open(tar, "r:") as file:  # compressed tars cannot be read in the middle
+        # Compressed tars cannot be read in the middle.
+        with tar.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:") as file:
             for member in file:
                 folder, _, name = member.name.rpartition("/")
                 stem, _, extension = name.partition(".")  # a sample's name ends at its first dot

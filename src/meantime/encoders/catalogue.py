@@ -29,6 +29,14 @@ TRANSFORMERS = (
     ("hf:google/siglip-base-patch16-224", 203.2, 768, "SigLIP ViT-B/16"),
     ("hf:google/siglip2-base-patch16-224", 375.2, 768, "SigLIP 2 ViT-B/16"),
 )
+# Where newer versions of open_clip find OpenAI's weights on the hub.
+OPENAI = {
+    "timm/resnet50_clip.openai": "RN50:openai",
+    "timm/resnet101_clip.openai": "RN101:openai",
+    "timm/vit_base_patch32_clip_224.openai": "ViT-B-32:openai",
+    "timm/vit_base_patch16_clip_224.openai": "ViT-B-16:openai",
+    "timm/vit_large_patch14_clip_224.openai": "ViT-L-14:openai",
+}
 PACKAGES = {"open-clip": "open_clip", "transformers": "transformers"}  # extra -> module
 
 
@@ -74,7 +82,9 @@ def in_caches() -> Iterator[EncoderInfo]:
         repository = folder.name.removeprefix("models--").replace("--", "/")
         size = round(sum(path.stat().st_size for path in (folder / "blobs").glob("*") if path.is_file()) / 1e6, 1)
         for snapshot in (folder / "snapshots").glob("*"):
-            if (snapshot / "open_clip_config.json").is_file():
+            if repository in OPENAI and any(snapshot.glob("open_clip_*")):
+                yield EncoderInfo(OPENAI[repository], "CLIP", size, None, "cached", missing("open-clip"))
+            elif (snapshot / "open_clip_config.json").is_file():
                 yield EncoderInfo(f"hf-hub:{repository}", "open_clip", size, None, "cached", missing("open-clip"))
             elif (kind := _kind(snapshot / "config.json")) is not None:
                 yield EncoderInfo(f"hf:{repository}", kind, size, None, "cached", missing("transformers"))

@@ -3,6 +3,7 @@
 from meantime.views.boxes import pixel_hash, random_boxes
 from meantime.views.crops import Views, make_views
 from meantime.views.files import file_views, join
+from meantime.views.of import views_of
 from meantime.views.spec import ViewSpec
 
-__all__ = ["ViewSpec", "Views", "file_views", "join", "make_views", "pixel_hash", "random_boxes"]
+__all__ = ["ViewSpec", "Views", "file_views", "join", "make_views", "pixel_hash", "random_boxes", "views_of"]

@@ -38,6 +38,7 @@ from meantime.preprocess import Preprocess
 from meantime.views.augmix import augmix
 from meantime.views.boxes import pixel_hash, random_boxes
 from meantime.views.spec import ViewSpec
+from meantime.views.torch_crops import Cut
 
 GAP = 2  # the least factor that a reduced copy leaves to the antialiasing filter
 LONGEST = 100  # times the short side: longer images are never resized whole
@@ -67,11 +68,13 @@ def make_views(
     start: int = 0,
     stop: int | None = None,
     threads: int = 1,
+    cut: Cut | None = None,
 ) -> Views:
     """Views ``start``..``stop`` - 1 of an image (H, W, 3); without them all ``spec.n``.
 
     View i is the same picture whatever ``spec.n``, ``start``, ``stop`` and ``threads`` are, so views can
-    be added later. Several threads pay where only one image is waited for.
+    be added later. Several threads pay where only one image is waited for. ``cut`` takes Pillow's place for bilinear
+    crops (`meantime.views.torch_crops`), unless the spec is ``exact``.
     """
     stop = spec.n if stop is None else stop
     if not 0 <= start <= stop <= spec.n:
@@ -87,6 +90,12 @@ def make_views(
     # Crop k is view k + 1, hence the row of view 0 in front.
     crops, flips = random_boxes(width, height, max(stop - 1, 0), seed, digest, scale=spec.scale, ratio=spec.ratio)
     boxes = np.concatenate([centre_box(width, height, preprocess), crops / (width, height, width, height)])
+    places = boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop], digest if stop > 1 else None
+    if cut is not None and spec.augment == "crop" and spec.resample == "bilinear" and not spec.exact:
+        own = slice(max(start - 1, 0), max(stop - 1, 0))
+        with quiet_pillow():
+            first = [np.asarray(centre_view(source, preprocess))[None]] if start == 0 < stop else []
+        return Views(np.concatenate([*first, cut(image, crops[own], flips[own], size)]), *places)
     factors = [1 if spec.exact else _factor(box, size) for box in crops]
     copies = {1: source} | {f: source.reduce(f) for f in set(factors[max(start - 1, 0) :]) if f > 1}
 
@@ -94,7 +103,7 @@ def make_views(
         if i == 0:
             return centre_view(source, preprocess)
         factor = factors[i - 1]
-        picture = _crop(copies[factor], factor, crops[i - 1], size)
+        picture = _crop(copies[factor], factor, crops[i - 1], size, INTERPOLATION[spec.resample])
         if flips[i - 1]:
             picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         return augmix(picture, seed, digest, i) if spec.augment == "augmix" else picture
@@ -111,8 +120,7 @@ def make_views(
         else:
             with ThreadPoolExecutor(threads) as pool:  # Pillow lets go of the interpreter lock
                 list(pool.map(fill, range(start, stop)))
-    hash_ = digest if stop > 1 else None
-    return Views(pixels, boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop], hash_)
+    return Views(pixels, *places)
 
 
 def _factor(box: npt.NDArray[np.int64], size: int) -> int:
@@ -121,12 +129,18 @@ def _factor(box: npt.NDArray[np.int64], size: int) -> int:
     return int(2 ** max(0, (min(right - left, bottom - top) // (GAP * size)).bit_length() - 1))
 
 
-def _crop(picture: Image.Image, factor: int, box: npt.NDArray[np.int64], size: int) -> Image.Image:
+def _crop(
+    picture: Image.Image,
+    factor: int,
+    box: npt.NDArray[np.int64],
+    size: int,
+    filter_: Image.Resampling = BILINEAR,
+) -> Image.Image:
     left, top, right, bottom = box.tolist()
     if factor == 1:  # cut first: `box=` would let the filter look over the edge
-        return picture.crop((left, top, right, bottom)).resize((size, size), BILINEAR)
+        return picture.crop((left, top, right, bottom)).resize((size, size), filter_)
     edges = (left / factor, top / factor, right / factor, bottom / factor)
-    return picture.resize((size, size), BILINEAR, box=edges)
+    return picture.resize((size, size), filter_, box=edges)
 
 
 def centre_view(picture: Image.Image, preprocess: Preprocess) -> Image.Image:

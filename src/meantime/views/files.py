@@ -16,13 +16,18 @@ from meantime.views.spec import ViewSpec
 
 
 def file_views(
-    folder: str | PathLike[str], image: str | PathLike[str], preprocess: Preprocess, n: int | None = None
+    folder: str | PathLike[str],
+    image: str | PathLike[str],
+    preprocess: Preprocess,
+    n: int | None = None,
+    *,
+    start: int = 0,
 ) -> Views:
-    """The first ``n`` (or all) pictures made of an image, each resized and centre-cropped like view 0.
+    """The first ``n`` (or all) pictures made of an image from the ``start``-th on, resized and cut like view 0.
 
-    ``image`` is the image's path or name. A relative path is first looked for with its folders, since
-    names repeat in some datasets: `cats/1.jpg` in FOLDER/cats/1/, then in FOLDER/1/. The boxes are the
-    whole image: a made picture shows no particular part of it.
+    ``image`` is the image's path or name. It is looked for with as many of its folders as are there, since
+    names repeat in some datasets: `DATA/cats/1.jpg` in FOLDER/DATA/cats/1/, FOLDER/cats/1/, then FOLDER/1/.
+    The boxes are the whole image: a made picture shows no particular part of it.
     """
     where = _folder_of(Path(folder), PurePath(image))
     paths = sorted(p for p in where.iterdir() if p.suffix.lower() in EXTENSIONS and not p.name.startswith("."))
@@ -32,18 +37,18 @@ def file_views(
             f"{str(where)!r} holds {len(paths)} pictures of {str(image)!r} and {max(wanted, 1)} are needed; "
             "make the missing ones, or ask for fewer"
         )
-    views = [make_views(load_image(path), ViewSpec(n=1), preprocess).pixels for path in paths[:wanted]]
+    views = [make_views(load_image(path), ViewSpec(n=1), preprocess).pixels for path in paths[start:wanted]]
     size = preprocess.size
     return Views(
-        np.concatenate([np.empty((0, size, size, 3), np.uint8), *views]),  # (n, S, S, 3)
-        np.tile(np.array([0, 0, 1, 1], np.float32), (wanted, 1)),
-        np.zeros(wanted, np.bool_),
+        np.concatenate([np.empty((0, size, size, 3), np.uint8), *views]),  # (n - start, S, S, 3)
+        np.tile(np.array([0, 0, 1, 1], np.float32), (len(views), 1)),
+        np.zeros(len(views), np.bool_),
     )
 
 
 def _folder_of(folder: Path, image: PurePath) -> Path:
-    name = image.with_suffix("") if image.suffix.lower() in EXTENSIONS else image
-    candidates = [folder / name.name] if name.is_absolute() else [folder / name, folder / name.name]
+    parts = picture_folder(image).parts[1:] if image.is_absolute() else picture_folder(image).parts
+    candidates = [folder.joinpath(*parts[i:]) for i in range(len(parts))]
     for where in candidates:
         if where.is_dir():
             return where
@@ -51,6 +56,11 @@ def _folder_of(folder: Path, image: PurePath) -> Path:
         f"there are no pictures of {str(image)!r}: {str(candidates[-1])!r} is not a folder; "
         "expected one folder for each image, named like it without the extension"
     )
+
+
+def picture_folder(image: PurePath) -> PurePath:
+    """Where the pictures made of an image lie, below the folder of all: its own path without the extension."""
+    return image.with_suffix("") if image.suffix.lower() in EXTENSIONS else image
 
 
 def join(first: Views, second: Views) -> Views:
