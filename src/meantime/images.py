@@ -18,6 +18,7 @@ import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
 from meantime.errors import ImageError, MeantimeError
+from meantime.remote import RemotePath, as_path, is_url
 
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | npt.NDArray[Any]
@@ -66,7 +67,11 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
 
 def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max_pixels: int) -> Pixels:
     file: Path | BytesIO
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, (str, os.PathLike)) and is_url(source):
+        name = repr(os.fspath(source))
+        content = _fetch(source, name)
+        file, size = BytesIO(content), len(content)
+    elif isinstance(source, (str, os.PathLike)):
         file, name = Path(source), repr(os.fspath(source))
         if not file.is_file():
             problem = "is a folder, not an image" if file.is_dir() else "does not exist"
@@ -80,6 +85,17 @@ def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max
         raise ImageError(f"{name} is empty; copy or download the image again")
     with quiet_pillow(), _plain_errors(name, max_pixels), Image.open(file) as image:
         return _pixels(image, name, max_pixels)
+
+
+def _fetch(source: str | os.PathLike[str], name: str) -> bytes:
+    """What lies at a URL. A store that does not answer is no fault of the image: that ends a run, to be resumed."""
+    try:
+        return as_path(source).read_bytes()
+    except FileNotFoundError as error:
+        raise ImageError(f"{name} does not exist; give the URL of an image") from error
+    except OSError as error:
+        reason = " ".join(str(error).split())
+        raise MeantimeError(f"{name} cannot be fetched ({reason}); check the network and your rights") from error
 
 
 def _pixels(image: Image.Image, name: str, max_pixels: int) -> Pixels:
@@ -206,8 +222,10 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
     left out.
     """
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        where = Path(path)
-        if where.is_dir():
+        where = as_path(path)
+        if isinstance(where, RemotePath):
+            found = (p for p in where.walk_files() if _is_image(p.name)) if where.is_dir() else iter([where])
+        elif where.is_dir():
             found = _walk(where, set())
         elif where.exists():
             found = iter([where])

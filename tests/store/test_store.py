@@ -10,6 +10,7 @@ import meantime as mt
 from meantime import MeantimeError, ViewSpec, pipeline
 from meantime.datasets import load_dataset
 from meantime.labels import templates80
+from meantime.registry import training_free
 from meantime.store import open_store
 from meantime.store.encode import encode_dataset
 from meantime.views import pixel_hash
@@ -71,7 +72,7 @@ def test_heads_of_every_method_come_from_the_store_alone(encode):
         "ensemble": mt.TextHead(store.texts.ensemble, store.logit_scale),
     }
     for batch in store.batches(4):
-        for method in mt.methods().values():
+        for method in training_free().values():
             assert (method(batch.views, heads).logits.argmax(axis=-1) == batch.labels).all()
     grid = store.templates()
     assert grid.shape == (len(templates80()), 3, 3)

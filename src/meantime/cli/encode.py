@@ -1,6 +1,8 @@
 """`meantime encode`: the views of a whole dataset into a store, once."""
 
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +11,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from meantime import pipeline
+from meantime.cli import engine as e
 from meantime.cli import options as o
 from meantime.datasets import check_dataset, list_datasets, load_dataset
+from meantime.datasets.part import subset as take
 from meantime.encoders import load_encoder
 from meantime.errors import MeantimeError
 from meantime.labels import as_labels
@@ -20,7 +24,7 @@ from meantime.views import ViewSpec
 
 def encode(
     dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a folder, a table, or tar files")],
-    out: Annotated[Path, typer.Option(help="The store: a new folder, or one to go on with (--resume)")],
+    out: Annotated[str, typer.Option(help="The store: a new folder or URL, or one to go on with (--resume)")],
     root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
     split: Annotated[str, typer.Option(help="test, train or val")] = "test",
     labels: Annotated[
@@ -29,6 +33,11 @@ def encode(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store that was interrupted")] = False,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Also keep the 80 prompts, for methods with +e")] = False,
     augment: Annotated[str, typer.Option(help="crop or augmix")] = "crop",
+    diffusion: Annotated[
+        Path | None, typer.Option(help="A folder of pictures made of the images (`meantime views diffuse`), as views")
+    ] = None,
+    diffused: Annotated[int, typer.Option(help="How many of these, after the views of --views")] = 63,
+    subset: Annotated[int | None, typer.Option(help="Only so many images, the same in every run")] = None,
     part: Annotated[str, typer.Option(help="2/8: only the second of eight parts, for `meantime store merge`")] = "1/1",
     shard: Annotated[int, typer.Option(help="Images of a shard: what an interruption can cost at most")] = 256,
     unchecked: Annotated[bool, typer.Option("--unchecked", help="Encode although the dataset has problems")] = False,
@@ -39,6 +48,9 @@ def encode(
     precision: o.PrecisionOption = "fp32",
     batch: o.BatchOption = pipeline.BATCH,
     threads: o.ThreadsOption = None,
+    engine: e.EngineOption = "local",
+    address: e.AddressOption = None,
+    workers: e.WorkersOption = None,
 ) -> None:
     """Encode a dataset once; every table and every idea then reads the store."""
     if dataset in list_datasets() and not unchecked:
@@ -47,9 +59,16 @@ def encode(
             raise MeantimeError("; ".join(report.problems) + ". --unchecked encodes it all the same")
     names = None if labels is None else as_labels(labels).names
     data = load_dataset(dataset, root, split, class_names=names)
+    if subset is not None:
+        data = take(data, subset)
     if augment not in ("crop", "augmix"):
         raise MeantimeError(f"augment is {augment!r}; expected crop or augmix")
     spec = ViewSpec(n=views, augment="augmix" if augment == "augmix" else "crop")
+    if diffusion is not None:
+        spec = replace(spec, files=str(diffusion), n_files=diffused)
+    encoder, chosen = e.choose_engine(
+        engine, partial(load_encoder, model, precision=precision), device, address, workers
+    )
     done = 0
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("encoding", total=None)
@@ -63,7 +82,7 @@ def encode(
             store = encode_dataset(
                 data,
                 out,
-                load_encoder(model, device=device, precision=precision),
+                encoder,
                 spec,
                 seed=seed,
                 prompt=data.prompt,
@@ -73,6 +92,7 @@ def encode(
                 part=_part(part),
                 batch=batch,
                 threads=threads,
+                engine=chosen,
                 progress=progress,
             )
         except KeyboardInterrupt:

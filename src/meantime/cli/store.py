@@ -14,7 +14,7 @@ from meantime.labels import TEMPLATE
 from meantime.store import Store, import_arrays, merge_stores, open_store, verify_store
 
 app = typer.Typer(help="Look at, verify, merge and import stores.", no_args_is_help=True, rich_markup_mode=None)
-StoreArgument = Annotated[Path, typer.Argument(help="The folder of a store")]
+StoreArgument = Annotated[str, typer.Argument(help="The folder of a store, or its URL")]
 
 
 @app.command()

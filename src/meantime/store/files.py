@@ -2,23 +2,64 @@
 
 import hashlib
 import os
+import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from meantime.errors import MeantimeError
+from meantime.remote import RemotePath
 
 PART = ".part"  # the ending of a file that is still being written
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+@dataclass(frozen=True)
+class Staged:
+    """A file that is whole and safely stored, but does not have its name yet."""
+
+    part: str  # its name until then, like no other: two workers on one file do not meet
+    bytes: int
+    sha256: str
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> Staged:
     """Let ``write`` fill a file beside ``path``, bring it safely to disk and only then give it its name."""
-    part = path.with_name(path.name + PART)
-    try:
+    staged = stage(path, write)
+    publish(path, staged)
+    return staged
+
+
+def stage(path: Path, write: Callable[[Path], None]) -> Staged:
+    """Let ``write`` fill a file beside ``path`` and bring it safely to disk."""
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{PART}")
+    with _kept(path, part):
+        if isinstance(part, RemotePath):
+            with tempfile.TemporaryDirectory() as folder:
+                local = Path(folder) / path.name
+                write(local)
+                part.put(local)
+                return Staged(part.name, local.stat().st_size, sha256(local))
         write(part)
         _sync(part)
-        os.replace(part, path)
-        _sync(path.parent)  # the new name must survive a power cut too
+        return Staged(part.name, part.stat().st_size, sha256(part))
+
+
+def publish(path: Path, staged: Staged) -> None:
+    """Give a staged file its name; one that had it before gives way."""
+    part = path.with_name(staged.part)
+    with _kept(path, part):
+        part.replace(path)
+        if not isinstance(path, RemotePath):
+            _sync(path.parent)  # the new name must survive a power cut too
+
+
+@contextmanager
+def _kept(path: Path, part: Path) -> Iterator[None]:
+    """What goes wrong with one file is one sentence, and leaves nothing of it behind."""
+    try:
+        yield
     except OSError as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)  # on a full disk these bytes are wanted back
@@ -42,6 +83,14 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def sizes(folder: Path) -> dict[str, int]:
+    """Bytes of the files in a folder, by name: one listing, since an object store takes long to be asked for each."""
+    if isinstance(folder, RemotePath):
+        return folder.sizes()
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+
+
 def sha256(path: Path) -> str:
     """The checksum of a file, read in pieces."""
     with path.open("rb") as file:
@@ -50,7 +99,10 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process; the system lets go of it even after kill -9."""
+    """Hold the folder for this process; the system lets go of it even after kill -9. Object stores have no locks."""
+    if isinstance(folder, RemotePath):
+        yield
+        return
     try:
         import fcntl
     except ImportError:  # not a POSIX system: nothing to hold it with

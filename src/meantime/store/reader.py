@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime.errors import MeantimeError
+from meantime.remote import as_path
+from meantime.store.files import sizes
 from meantime.store.manifest import Manifest, Plan, load_manifest
 from meantime.store.shards import read_groups
 from meantime.store.texts import Texts, read_texts
@@ -197,16 +199,17 @@ def _take(groups: list[dict[str, Any]], size: int) -> tuple[list[dict[str, Any]]
 
 def open_store(path: str | Path) -> Store:
     """Open a store, complete or not; a file that is missing or truncated is found at once."""
-    folder = Path(path)
+    folder = as_path(path)
     if not folder.is_dir():
         raise MeantimeError(f"there is no store {str(folder)!r}: it is not a folder")
     manifest = load_manifest(folder)
+    there = sizes(folder)
     for entry in manifest.files:
-        file = folder / entry.file
-        size = file.stat().st_size if file.is_file() else None
+        size = there.get(entry.file)
         if size != entry.bytes:
             problem = "is missing" if size is None else f"is truncated or changed: {size} bytes, not {entry.bytes}"
             raise MeantimeError(
-                f"{str(file)!r} {problem}; copy it again, or delete it and run `meantime encode --resume`"
+                f"{str(folder / entry.file)!r} {problem}; copy it again, or delete it and run "
+                "`meantime encode --resume`"
             )
     return Store(folder, manifest)

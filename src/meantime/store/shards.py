@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from meantime.errors import MeantimeError
 from meantime.parquet import pa, pq
+from meantime.remote import RemotePath
 
 GROUP = 32  # rows of a row group: 2 MB for 64 views of 512 dimensions
 
@@ -101,7 +102,8 @@ def write_shard(path: Path, rows: Sequence[Row], n_views: int, dim: int) -> None
 def read_groups(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the row groups of a file, one in memory at a time: arrays (rows,) or (rows, length), lists of texts."""
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        source = path.open("rb") if isinstance(path, RemotePath) else path
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
             for group in range(file.num_row_groups):
                 table = file.read_row_group(group, columns=list(columns))
                 yield {name: _values(table.column(name)) for name in columns}

@@ -16,7 +16,7 @@ from meantime.encoders import Encoder, cached_texts
 from meantime.errors import MeantimeError
 from meantime.labels import fill, templates80
 from meantime.parquet import pa
-from meantime.store.files import sha256, write_whole
+from meantime.store.files import write_whole
 from meantime.store.manifest import StoredFile
 from meantime.store.shards import fixed_list, list_column, read_groups, write_table
 
@@ -65,8 +65,8 @@ def write_texts(folder: Path, texts: Texts, there: Collection[str] = ()) -> dict
             raise MeantimeError(f"text_{kind} has the shape {embeddings.shape}; expected (…, {n}, {dim})")
         path = folder / f"text-{kind}.parquet"
         table = _table(embeddings.reshape(-1, n, dim))
-        write_whole(path, lambda part, table=table: write_table(table, part, group=4096))  # type: ignore[misc]
-        written[kind] = StoredFile(path.name, path.stat().st_size, sha256(path))
+        whole = write_whole(path, lambda part, table=table: write_table(table, part, group=4096))  # type: ignore[misc]
+        written[kind] = StoredFile(path.name, whole.bytes, whole.sha256)
     return written
 
 

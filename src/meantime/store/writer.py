@@ -2,14 +2,15 @@
 
 import platform
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from meantime.errors import MeantimeError
-from meantime.store.files import PART, locked, sha256, write_whole
+from meantime.remote import as_path
+from meantime.store.files import PART, Staged, locked, publish, sizes, stage
 from meantime.store.manifest import NAME, Manifest, Plan, Shard, load_manifest
 from meantime.store.shards import Row, write_shard
 from meantime.store.texts import Texts, write_texts
@@ -36,21 +37,11 @@ class StoreWriter:
 
     def add_shard(self, number: int, rows: Sequence[Row], errors: Sequence[dict[str, Any]] = ()) -> None:
         """Write one shard: the rows of its readable images, and what was wrong with the others."""
-        start, stop = self.plan.bounds(number)
-        known = sorted([row.index for row in rows] + [error["index"] for error in errors])
-        if known != list(range(start, stop)):
-            raise MeantimeError(f"shard {number} must hold images {start} to {stop - 1}, each once; {len(known)} given")
-        for row in rows:
-            if not 0 <= row.label < len(self.plan.classes):
-                raise MeantimeError(
-                    f"image {row.key!r} has the label {row.label}, but there are {len(self.plan.classes)} classes "
-                    f"(0 to {len(self.plan.classes) - 1}); correct the label file"
-                )
-        path = self.folder / shard_file(number)
-        write_whole(path, lambda part: write_shard(part, rows, self.plan.n_views, self.plan.dim))
-        shard = Shard(
-            number, path.name, start, stop, len(rows), path.stat().st_size, sha256(path), tuple(dict(e) for e in errors)
-        )
+        self.commit(*stage_shard(self.folder, self.plan, number, rows, errors))
+
+    def commit(self, shard: Shard, staged: Staged) -> None:
+        """Take in a shard that was staged, here or on another machine."""
+        publish(self.folder / shard.file, staged)
         self.manifest = self.manifest.with_shard(shard)
         self.manifest.save(self.folder)
 
@@ -66,6 +57,26 @@ class StoreWriter:
         self.manifest.save(self.folder)
 
 
+def stage_shard(
+    folder: Path, plan: Plan, number: int, rows: Sequence[Row], errors: Sequence[dict[str, Any]] = ()
+) -> tuple[Shard, Staged]:
+    """Write the file of a shard, which belongs to the store only once its writer commits it."""
+    start, stop = plan.bounds(number)
+    known = sorted([row.index for row in rows] + [error["index"] for error in errors])
+    if known != list(range(start, stop)):
+        raise MeantimeError(f"shard {number} must hold images {start} to {stop - 1}, each once; {len(known)} given")
+    for row in rows:
+        if not 0 <= row.label < len(plan.classes):
+            raise MeantimeError(
+                f"image {row.key!r} has the label {row.label}, but there are {len(plan.classes)} classes "
+                f"(0 to {len(plan.classes) - 1}); correct the label file"
+            )
+    path = folder / shard_file(number)
+    staged = stage(path, lambda part: write_shard(part, rows, plan.n_views, plan.dim))
+    errors = tuple(dict(error) for error in errors)
+    return Shard(number, path.name, start, stop, len(rows), staged.bytes, staged.sha256, errors), staged
+
+
 def shard_file(number: int) -> str:
     """The name of a shard's file, in an order that `ls` keeps."""
     return f"shard-{number:05d}.parquet"
@@ -74,7 +85,7 @@ def shard_file(number: int) -> str:
 @contextmanager
 def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iterator[StoreWriter]:
     """Begin a store in a new or empty folder, or go on with one of the same plan, alone in writing to it."""
-    folder = Path(folder)
+    folder = as_path(folder)
     try:
         there = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
         remains = [name for name in there if name == ".lock" or name.endswith(PART)]
@@ -93,10 +104,18 @@ def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iter
         else:
             manifest = Manifest(plan, versions=_versions())
         manifest.save(folder)
-        for name in remains:
-            if name != ".lock":
-                (folder / name).unlink(missing_ok=True)  # a write that was cut short
-        yield StoreWriter(folder, manifest)
+        _sweep(folder)
+        try:
+            yield StoreWriter(folder, manifest)
+        finally:
+            with suppress(OSError):
+                _sweep(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Delete what was cut short, or written twice because a worker was thought dead."""
+    for path in list(folder.glob(f"*{PART}")):
+        path.unlink(missing_ok=True)
 
 
 def check_same(folder: Path, have: Plan, asked: Plan) -> None:
@@ -111,15 +130,15 @@ def check_same(folder: Path, have: Plan, asked: Plan) -> None:
 
 def _what_is_there(folder: Path, manifest: Manifest) -> Manifest:
     """The manifest without files that were deleted, so that they are made again; damaged ones are for the user."""
+    there = sizes(folder)
     for entry in manifest.files:
-        path = folder / entry.file
-        if path.exists() and path.stat().st_size != entry.bytes:
+        if there.get(entry.file, entry.bytes) != entry.bytes:
             raise MeantimeError(
-                f"{str(path)!r} is truncated or changed: {path.stat().st_size} bytes, expected {entry.bytes}; "
-                "delete it, and --resume will make it again"
+                f"{str(folder / entry.file)!r} is truncated or changed: {there[entry.file]} bytes, expected "
+                f"{entry.bytes}; delete it, and --resume will make it again"
             )
-    shards = tuple(shard for shard in manifest.shards if (folder / shard.file).exists())
-    texts = {kind: text for kind, text in manifest.texts.items() if (folder / text.file).exists()}
+    shards = tuple(shard for shard in manifest.shards if shard.file in there)
+    texts = {kind: text for kind, text in manifest.texts.items() if text.file in there}
     return replace(manifest, shards=shards, texts=texts)
 
 
