@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from toy import ToyEncoder, picture
 
 import meantime as mt
 from meantime.encoders import cache
+from meantime.registry import training_free
 
 NAMES = ["red", "green", "blue"]
 EXAMPLES = Path(__file__).parents[1] / "examples" / "photos"
@@ -65,7 +67,7 @@ def test_an_unreadable_image_does_not_stop_the_others(clf, tmp_path):
 
 def test_one_view_is_plain_zero_shot():
     image = picture("green", noise=90)
-    for method in mt.methods():
+    for method in training_free():
         if "+e" in method or method == "mta-ensemble":
             continue  # read by other prompts
         p = mt.Classifier(NAMES, ToyEncoder(), method, views=1)(image)
@@ -74,7 +76,7 @@ def test_one_view_is_plain_zero_shot():
             np.testing.assert_allclose(p.probabilities, p.plain, rtol=1e-4)
 
 
-@pytest.mark.parametrize("method", mt.methods())
+@pytest.mark.parametrize("method", training_free())
 def test_every_method_classifies_what_is_plain(method):
     clf = mt.Classifier(NAMES, ToyEncoder(), method, views=16)
     assert [p.label for p in clf([picture(c) for c in NAMES])] == NAMES
@@ -138,3 +140,13 @@ def test_the_embedded_encoder_knows_the_sample_photos():
         strict=True,
     ):
         assert p.label == name
+
+
+def test_a_model_trained_with_a_sigmoid_is_said_to_use_a_softmax():
+    encoder = ToyEncoder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mt.Classifier(["red", "green"], encoder)
+    encoder.logit_bias = -3.0
+    with pytest.warns(UserWarning, match=r"toy was trained with a sigmoid; .* a softmax over the labels is used"):
+        mt.Classifier(["red", "green"], encoder)

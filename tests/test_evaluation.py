@@ -71,3 +71,14 @@ def test_calibration_error_is_the_gap_between_confidence_and_accuracy():
     confidence = np.array([[0.95] * 4 + [0.35] * 4])  # right in 3 of 4, and in 1 of 4
     expected = 100 * (0.5 * abs(0.75 - 0.95) + 0.5 * abs(0.25 - 0.35))
     assert Score("a", hits, hits, confidence).calibration_error == pytest.approx(expected)
+
+
+def test_auto_views_say_how_many_they_took(tmp_path):
+    for colour in ("red", "blue"):
+        (tmp_path / colour).mkdir()
+        for i in range(3):
+            Image.fromarray(picture(colour, seed=i)).save(tmp_path / colour / f"{i}.png")
+    clf = mt.Classifier(["red", "blue"], ToyEncoder(), views="auto")
+    score = clf.evaluate(tmp_path, seeds=2).scores["this"]
+    assert score.top1[0] == 100
+    assert score.n_views.tolist() == [[8] * 6] * 2

@@ -9,6 +9,7 @@ mt.Classifier(["cat", "dog"])("photo.jpg")   # images in, prediction out
 from meantime.classifier import Classifier
 from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError, MissingExtraError
+from meantime.fit import fit_head
 from meantime.heads import Head, TextHead, ensemble_head
 from meantime.meanshift import MTAResult, mean_shift, mta
 from meantime.prediction import Prediction
@@ -30,6 +31,7 @@ __all__ = [
     "ViewSpec",
     "add_method",
     "ensemble_head",
+    "fit_head",
     "load_encoder",
     "mean_shift",
     "methods",

@@ -1,13 +1,16 @@
 """Images and names in, predictions out."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meantime import pipeline
+from meantime import growing, pipeline
+from meantime.anytime import LEVEL, groups, settled
 from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError
 from meantime.evaluation import Evaluation, evaluate
@@ -15,7 +18,7 @@ from meantime.heads import make_heads
 from meantime.images import ImageSource
 from meantime.labels import TEMPLATE, Labels, as_labels
 from meantime.meanshift import softmax
-from meantime.prediction import Prediction, failure
+from meantime.prediction import Floats, Prediction, failure
 from meantime.registry import Method, method_named
 from meantime.views import ViewSpec
 
@@ -35,7 +38,8 @@ class Classifier:
     method
         One of :func:`meantime.methods`, or a :class:`~meantime.Method`.
     views
-        How many views of each image, or a :class:`~meantime.views.ViewSpec`; 1 is plain zero-shot.
+        How many views of each image, or a :class:`~meantime.views.ViewSpec`; 1 is plain zero-shot. ``"auto"``: 8,
+        and twice as many up to 64 until the answer is settled (:mod:`meantime.anytime`).
     seed
         Of the random crops.
     template
@@ -58,7 +62,7 @@ class Classifier:
         encoder: str | Encoder = "embedded",
         method: str | Method = "mta",
         *,
-        views: int | ViewSpec = 64,
+        views: int | ViewSpec | Literal["auto"] = 64,
         seed: int = 0,
         template: str = TEMPLATE,
         abstain: float = 0.0,
@@ -72,7 +76,14 @@ class Classifier:
         self.labels = as_labels(labels, template)
         self.encoder = load_encoder(encoder)
         self.method = method_named(method)
-        self.spec = views if isinstance(views, ViewSpec) else ViewSpec(n=views)
+        if getattr(self.encoder, "logit_bias", None) is not None:  # Python shows a warning once
+            warnings.warn(
+                f"{self.encoder.name} was trained with a sigmoid; where views are weighed by what they say (MTA's "
+                "affinity), a softmax over the labels is used",
+                stacklevel=2,
+            )
+        self.auto = views == "auto"
+        self.spec = _spec(views)
         self.seed = seed
         self.template = template
         self.abstain = abstain
@@ -86,7 +97,7 @@ class Classifier:
             labels,
             self.encoder,
             self.method,
-            views=self.spec,
+            views="auto" if self.auto else self.spec,
             seed=self.seed,
             template=self.template,
             abstain=self.abstain,
@@ -106,11 +117,21 @@ class Classifier:
 
     def stream(self, images: Iterable[ImageSource]) -> Iterator[Prediction]:
         """Yield a prediction for each image, in order, as they come; memory does not grow."""
-        encoded = pipeline.encode(
-            images, self.encoder, self.spec, seed=self.seed, batch=self.batch, threads=self.threads
+        encoder, spec, seed, batch, threads = self.encoder, self.spec, self.seed, self.batch, self.threads
+        if not self.auto:
+            return self.answers(pipeline.encode(images, encoder, spec, seed=seed, batch=batch, threads=threads))
+        decided = growing.encode_until(
+            images, encoder, spec, groups(spec.n), self._decide, seed=seed, batch=batch, threads=threads
         )
+        return (self._prediction(encoded, answer) for encoded, answer in decided)
+
+    def answers(self, encoded: Iterable[pipeline.Encoded]) -> Iterator[Prediction]:
+        """Yield a prediction for each image that is encoded already, in order; memory does not grow."""
         for chunk in pipeline.chunks(encoded, TOGETHER):
-            yield from self._solve(chunk)
+            readable = [e.embeddings for e in chunk if e.embeddings is not None]
+            answers = iter(self._solve(np.stack(readable)) if readable else [])
+            for e in chunk:
+                yield self._prediction(e, None if e.embeddings is None else next(answers))
 
     def embed(self, image: ImageSource) -> NDArray[np.float32]:
         """Return the mode itself, (d,), unit length: an embedding for search and clustering."""
@@ -129,29 +150,61 @@ class Classifier:
             raise ImageError(prediction.error)
         return prediction
 
-    def _solve(self, chunk: list[pipeline.Encoded]) -> Iterator[Prediction]:
-        """Solve images together and give each its prediction, in order."""
-        readable = [e for e in chunk if e.embeddings is not None]
-        if readable:
-            views = np.stack([e.embeddings for e in readable if e.embeddings is not None])
-            answer = self.method(views, self.heads)
-            probabilities = softmax(answer.logits)
-            plain = softmax(self.heads["text"](views[:, 0]))
-        i = 0
-        for e in chunk:
-            path = pipeline.source_name(e.source)
-            if e.views is None:
-                yield failure(path, self.labels.names, str(e.error))
-                continue
-            yield Prediction(
-                path=path,
-                names=self.labels.names,
-                probabilities=probabilities[i],
-                plain=plain[i],
-                inlierness=answer.weights[i],
-                boxes=e.views.boxes,
-                flips=e.views.flips,
-                embedding=None if answer.mode is None else answer.mode[i],
-                threshold=self.abstain,
+    def _solve(self, views: NDArray[np.float32]) -> list["_Answer"]:
+        """Solve images with equally many views (M, N, d) together."""
+        answer = self.method(views, self.heads)
+        probabilities = softmax(answer.logits)
+        plain = softmax(self.heads["text"](views[:, 0]))
+        sure = settled(answer.logits, self.heads[self.method.reader](views))
+        return [
+            _Answer(
+                probabilities[i],
+                plain[i],
+                answer.weights[i],
+                None if answer.mode is None else answer.mode[i],
+                float(sure[i]),
             )
-            i += 1
+            for i in range(len(views))
+        ]
+
+    def _decide(self, views: NDArray[np.float32], last: bool) -> list["_Answer | None"]:
+        """Solve images whose views grow; None where more are wanted."""
+        return [answer if last or answer.settled >= LEVEL else None for answer in self._solve(views)]
+
+    def _prediction(self, e: pipeline.Encoded, answer: "_Answer | None") -> Prediction:
+        path = pipeline.source_name(e.source)
+        if answer is None or e.views is None:
+            return failure(path, self.labels.names, str(e.error))
+        return Prediction(
+            path=path,
+            names=self.labels.names,
+            probabilities=answer.probabilities,
+            plain=answer.plain,
+            inlierness=answer.weights,
+            boxes=e.views.boxes,
+            flips=e.views.flips,
+            embedding=answer.mode,
+            threshold=self.abstain,
+            settled=answer.settled,
+        )
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What the method says of one image."""
+
+    probabilities: Floats  # (K,)
+    plain: Floats  # (K,)
+    weights: Floats  # (N,)
+    mode: Floats | None  # (d,)
+    settled: float
+
+
+def _spec(views: int | ViewSpec | str) -> ViewSpec:
+    if isinstance(views, ViewSpec):
+        return views
+    if views == "auto":
+        return ViewSpec()
+    if isinstance(views, str):
+        raise MeantimeError(f"views is {views!r}; expected a number, a ViewSpec or 'auto'")
+    return ViewSpec(n=views)

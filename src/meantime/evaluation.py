@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime import pipeline
+from meantime.anytime import anytime
 from meantime.errors import MeantimeError
 from meantime.heads import HeadName, make_heads
+from meantime.heads.named import photos_used
 from meantime.images import find_images
 from meantime.meanshift import softmax
 from meantime.registry import Method, method_named
@@ -31,6 +33,7 @@ class Score:
     hits: Bools  # (seeds, M): the best name is right
     hits5: Bools  # (seeds, M): the right name is among the best five
     confidence: NDArray[np.floating[Any]]  # (seeds, M): probability of the best name
+    n_views: NDArray[np.int64] | None = None  # (seeds, M): on how many views the answer rests
 
     @property
     def top1(self) -> tuple[float, float]:
@@ -66,6 +69,7 @@ class Evaluation:
     scores: dict[str, Score]
     n_images: int
     errors: list[str]
+    left_out: int = 0  # images that learned heads were fitted on
 
 
 def _mean_std(hits: Bools) -> tuple[float, float]:
@@ -113,7 +117,8 @@ def evaluate(
 ) -> Evaluation:
     """Run methods on the labelled images of a folder. Each image is encoded once for each seed.
 
-    ``progress(done, total)`` hears of every image.
+    Where the classifier's views are ``"auto"``, all 64 are encoded, since methods need different numbers of them, and
+    each method answers by as many as it would have asked for. ``progress(done, total)`` hears of every image.
     """
     chosen = {name: method_named(method) for name, method in methods.items()}
     pairs = labelled_images(folder)
@@ -124,16 +129,23 @@ def evaluate(
     wanted: set[HeadName] = {"text"}
     wanted = wanted.union(*(method.heads for method in chosen.values()))
     heads = make_heads(classifier.encoder, classifier.labels, wanted)
+    fitted_on = photos_used(wanted, classifier.encoder, classifier.labels, Path(folder).resolve().name)
+    left = [(path, name) for path, name in pairs if path.relative_to(folder).as_posix() not in fitted_on]
+    if not left:
+        raise MeantimeError(f"the heads were fitted on every image of {str(folder)!r}: none is left to measure on")
+    pairs, left_out = left, len(pairs) - len(left)
     plain_names = np.array([_plain(n) for n in names])
     hits: dict[str, list[list[bool]]] = {name: [] for name in chosen}
     hits5: dict[str, list[list[bool]]] = {name: [] for name in chosen}
     sure: dict[str, list[list[float]]] = {name: [] for name in chosen}
+    used: dict[str, list[list[int]]] = {name: [] for name in chosen}
     errors: dict[str, str] = {}
     for seed in range(classifier.seed, classifier.seed + seeds):
         for name in chosen:
             hits[name].append([])
             hits5[name].append([])
             sure[name].append([])
+            used[name].append([])
         encoded = pipeline.encode(
             [path for path, _ in pairs],
             classifier.encoder,
@@ -154,18 +166,29 @@ def evaluate(
             views = np.stack([x for x, _ in readable])
             truth = np.array([_plain(name) for _, name in readable])[:, None]
             for name, method in chosen.items():
+                if classifier.auto:
+                    grown = anytime(views, method, heads)
+                    logits, counts = grown.logits, grown.n_views.tolist()
+                else:
+                    logits, counts = method(views, heads).logits, [views.shape[1]] * len(views)
                 # Names, not indices, decide: ImageNet has two pairs of classes with one name
-                probabilities = softmax(method(views, heads).logits)
+                probabilities = softmax(logits)
                 best = plain_names[np.argsort(-probabilities, axis=-1, kind="stable")[:, :5]]
                 sure[name][-1] += probabilities.max(axis=-1).tolist()
+                used[name][-1] += counts
                 hits[name][-1] += (best[:, :1] == truth).any(axis=1).tolist()
                 hits5[name][-1] += (best == truth).any(axis=1).tolist()
     if not any(map(len, hits[next(iter(hits))])):
         raise MeantimeError(
             f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}"
         )
-    scores = {name: Score(name, np.array(hits[name]), np.array(hits5[name]), np.array(sure[name])) for name in chosen}
-    return Evaluation(scores, len(pairs) - len(errors), list(errors.values()))
+    scores = {
+        name: Score(
+            name, np.array(hits[name]), np.array(hits5[name]), np.array(sure[name]), np.array(used[name], np.int64)
+        )
+        for name in chosen
+    }
+    return Evaluation(scores, len(pairs) - len(errors), list(errors.values()), left_out)
 
 
 def _plain(name: str) -> str:

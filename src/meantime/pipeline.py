@@ -6,7 +6,7 @@ an error in its place; the others go on.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from meantime.cores import available_cores
 from meantime.encoders import Encoder
 from meantime.errors import ImageError
-from meantime.images import ImageSource, load_image
-from meantime.views import Views, ViewSpec, make_views
+from meantime.images import ImageSource
+from meantime.views import Views, ViewSpec, views_of
 
 # Views encoded in one call: two or three of the encoder's own batches.
 BATCH = 64
@@ -37,7 +38,7 @@ class Encoded:
 
 def default_threads() -> int:
     """Decoding and cropping take about a tenth of the encoder's time, so a part of the cores suffices."""
-    return max(1, (os.cpu_count() or 2) // 2)
+    return max(1, available_cores() // 2)
 
 
 def encode(
@@ -53,23 +54,23 @@ def encode(
 
     def read(source: ImageSource) -> Views | ImageError:
         try:
-            return make_views(load_image(source), spec, encoder.preprocess, seed)
+            return views_of(source, spec, encoder.preprocess, seed, cut=getattr(encoder, "cut", None))
         except ImageError as error:
             return error
 
     waiting: list[tuple[ImageSource, Views | ImageError]] = []
     views = 0
-    for source, result in _ahead(read, sources, threads or default_threads(), window=max(2, batch // spec.n)):
+    for source, result in _ahead(read, sources, threads or default_threads(), window=max(2, batch // spec.total)):
         waiting.append((source, result))
         views += len(result) if isinstance(result, Views) else 0
         if views >= batch:
-            yield from _encode_together(waiting, encoder)
+            yield from encode_together(waiting, encoder)
             waiting, views = [], 0
-    yield from _encode_together(waiting, encoder)
+    yield from encode_together(waiting, encoder)
 
 
-def _encode_together(waiting: list[tuple[ImageSource, Views | ImageError]], encoder: Encoder) -> Iterator[Encoded]:
-    """Encode the views of several images in one call, whose batches may cross images."""
+def encode_together(waiting: Sequence[tuple[ImageSource, Views | ImageError]], encoder: Encoder) -> Iterator[Encoded]:
+    """Encode the views of several images in one call, whose batches may cross images; in order."""
     readable = [views for _, views in waiting if isinstance(views, Views)]
     if readable:
         pixels = readable[0].pixels if len(readable) == 1 else np.concatenate([v.pixels for v in readable])

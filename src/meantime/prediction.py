@@ -23,6 +23,7 @@ class Prediction:
     embedding: Floats | None = None  # (d,), unit length: the mode, where the method has one
     threshold: float = 0.0  # below this score there is no answer
     error: str | None = None  # why the image could not be read
+    settled: float = 0.0  # in 0..1: how sure it is that more views would not change the answer
 
     @property
     def label(self) -> str | None:
@@ -38,6 +39,11 @@ class Prediction:
     def abstained(self) -> bool:
         """Whether the best score stayed below the threshold."""
         return self.error is None and self.score < self.threshold
+
+    @property
+    def n_views(self) -> int:
+        """How many views the answer rests on: with ``views="auto"`` as many as it took."""
+        return len(self.inlierness)
 
     @property
     def scores(self) -> list[tuple[str, float]]:

@@ -1,18 +1,24 @@
 """Methods by name: each an aggregator, the head through which it sees the views, and the head that reads.
 
-Every row of the paper's tables is such a combination; so is a row of one's own (:func:`add_method`).
+Every row of the paper's tables is such a combination; so is a row of one's own (:func:`add_method`), and so is
+``A@H``, any training-free method on top of a learned head, whether anybody has published it or not.
 """
 
+import difflib
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from meantime import aggregators
 from meantime.aggregators import Aggregate, Aggregator
 from meantime.errors import MeantimeError
 from meantime.heads import HeadName
+from meantime.heads.named import TUNED
+from meantime.heads.saved import KINDS, PROMPTS, head_info, is_head
 from meantime.meanshift.arrays import Array
 from meantime.meanshift.head import Head
+
+_TEXTS = ("text", "ensemble")
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,18 @@ class Method:
         """The heads it needs."""
         return {self.head, self.reader}
 
+    @property
+    def training_free(self) -> bool:
+        """Whether texts are all it needs: nothing is fitted before, nothing tuned on an image."""
+        return self.heads <= set(_TEXTS)
+
+    @property
+    def needs(self) -> str:
+        """What must be there first, in words; empty where nothing."""
+        parts = [part for part in self.head.split("@") if part not in _TEXTS]
+        fitted = [f"meantime fit {part}" for part in parts if part in KINDS]
+        return ", ".join([*fitted, *(["the extra torch"] if parts and parts[0] in TUNED else [])])
+
     def __call__(self, views: Array, heads: Mapping[HeadName, Head]) -> Aggregate:
         """Answer for images with unit views (…, N, d)."""
         head = heads[self.head].adapt(views)
@@ -37,6 +55,15 @@ class Method:
 
 _confidence_mode = functools.partial(aggregators.confidence, centre="mode")
 _mta_vision = functools.partial(aggregators.mta, affinity="vision")
+
+
+def _learned(head: HeadName, summary: str) -> Method:
+    return Method(aggregators.first, summary, head, head)
+
+
+def _on(above: str, head: HeadName) -> Method:
+    return replace(_METHODS[above], summary=f"{above} on top of {head}", head=head, reader=head)
+
 
 _METHODS: dict[str, Method] = {
     "clip": Method(aggregators.first, "the original view alone: plain zero-shot"),
@@ -51,12 +78,25 @@ _METHODS: dict[str, Method] = {
     "mta-vision": Method(_mta_vision, "MTA with affinities from the embeddings alone"),
     "zero": Method(aggregators.zero, "vote of the 30 % most confident views"),
     "zero+e": Method(aggregators.zero, "the same vote, with the 80-prompt ensemble", "ensemble", "ensemble"),
+    "tpt": _learned("tpt", "the prompt tuned on each image's most confident views"),
+    "difftpt": _learned("difftpt", "the same with the filters and steps of DiffTPT, for diffusion views"),
+    "coop": _learned("coop", "a prompt learned from a few photos of each class"),
+    "prograd": _learned("prograd", "the same, never against the zero-shot prompt"),
+    "tip-adapter": _learned("tip-adapter", "a cache of a few photos of each class beside the texts"),
+    "tip-adapter-f": _learned("tip-adapter-f", "the same with trained keys"),
 }
+_METHODS |= {f"mta@{kind}": _on("mta", kind) for kind in KINDS}
+_METHODS["tpt@coop"] = _learned("tpt@coop", "the learned prompt of coop, tuned on each image")
 
 
 def methods() -> dict[str, Method]:
-    """Return every named method."""
+    """Return every named method; ``A@H`` gives many more (:func:`method_named`)."""
     return dict(_METHODS)
+
+
+def training_free() -> dict[str, Method]:
+    """Return the named methods for which texts are enough."""
+    return {name: method for name, method in _METHODS.items() if method.training_free}
 
 
 def add_method(name: str, method: Method) -> None:
@@ -67,9 +107,58 @@ def add_method(name: str, method: Method) -> None:
 
 
 def method_named(name: str | Method) -> Method:
-    """Return the method of that name; a method passes."""
+    """Return the method of that name; a method passes.
+
+    ``A@H`` is A on top of the learned head H: a kind ("mta@coop"), the folder of a saved head ("mta@heads/mine"), or
+    a head tuned on each image ("mta@tpt"). ``tpt@H`` tunes the prompt of H on each image. A folder alone is its head
+    on the original view.
+
+    >>> method_named("zero@coop").head
+    'coop'
+    """
     if isinstance(name, Method):
         return name
-    if name not in _METHODS:
-        raise MeantimeError(f"there is no method {name!r}; there are {', '.join(_METHODS)}")
-    return _METHODS[name]
+    if name in _METHODS:
+        return _METHODS[name]
+    if is_head(name):
+        return _learned(name, f"the head in {name}")
+    above, at, head = name.partition("@")
+    if not at:
+        raise MeantimeError(f"there is no method {name!r}; there are {', '.join(_METHODS)}{_hint(name, _METHODS)}")
+    if above in TUNED:
+        _check_head(head, PROMPTS)
+        return _learned(name, f"the learned prompt of {head}, tuned on each image")
+    bases = [key for key, method in _METHODS.items() if method.heads == {"text"}]
+    if above not in bases:
+        raise MeantimeError(
+            f"{above!r} cannot stand on top of a learned head in {name!r}; "
+            f"{', '.join([*bases, *TUNED])} can{_hint(above, bases)}"
+        )
+    tuned, _, start = head.partition("@")
+    if tuned in TUNED:
+        if start:
+            _check_head(start, PROMPTS)
+    else:
+        _check_head(head, KINDS)
+    return _on(above, head)
+
+
+def _check_head(head: str, kinds: tuple[str, ...]) -> None:
+    """Refuse what is neither a kind of learned head nor the folder of one."""
+    if head in kinds:
+        return
+    if is_head(head):
+        kind = head_info(head).kind
+        if kind not in kinds:
+            raise MeantimeError(f"{head!r} is a {kind} head; expected {' or '.join(kinds)}, whose prompt can be tuned")
+        return
+    choices = (*kinds, *(TUNED if kinds == KINDS else ()))
+    raise MeantimeError(
+        f"there is no learned head {head!r}: expected {', '.join(choices)}, or a folder that `meantime fit` wrote"
+        + _hint(head, choices)
+    )
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f". Did you mean {near[0]!r}?" if near else ""

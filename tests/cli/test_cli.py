@@ -113,3 +113,12 @@ def test_models_and_methods_are_listed(meantime):
     assert "embedded" in meantime("models").stdout
     listed = meantime("methods").stdout
     assert all(name in listed for name in ("mta+e", "confidence-mode", "zero"))
+
+
+def test_auto_views_tell_how_many_they_took(meantime, photos):
+    run = meantime("classify", photos, "--labels", LABELS, "--views", "auto")
+    assert run.returncode == 0, run.stderr
+    assert "2 classified by 8.0 views on average" in run.stderr
+    run = meantime("classify", photos, "--labels", LABELS, "--views", "some")
+    assert run.returncode == 2
+    assert "'some'" in run.stderr

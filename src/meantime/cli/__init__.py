@@ -5,7 +5,21 @@ import warnings
 
 import typer
 
-from meantime.cli import classify, datasets, encode, evaluate, explain, export, lists, store
+from meantime.cli import (
+    bench,
+    classify,
+    datasets,
+    encode,
+    evaluate,
+    explain,
+    export,
+    fit,
+    lists,
+    plan,
+    serve,
+    store,
+    views,
+)
 from meantime.errors import MeantimeError
 
 app = typer.Typer(
@@ -20,7 +34,12 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("encode")(encode.encode)
 app.add_typer(store.app, name="store")
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(views.app, name="views")
+app.add_typer(bench.app, name="bench")
+app.command("fit")(fit.fit)
 app.command("export")(export.export)
+app.command("serve")(serve.serve)
+app.command("plan")(plan.plan)
 app.command("models")(lists.models)
 app.command("methods")(lists.methods)
 

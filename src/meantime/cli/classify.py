@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from meantime import pipeline
 from meantime.classifier import Classifier
+from meantime.cli import engine as e
 from meantime.cli import options as o
 from meantime.encoders import load_encoder
 from meantime.errors import MeantimeError
@@ -22,6 +24,7 @@ from meantime.images import find_images
 from meantime.labels import TEMPLATE
 from meantime.output import Output
 from meantime.prediction import Prediction
+from meantime.remote import as_path
 from meantime.report import ReportWriter
 
 MOST_ROWS = 200  # of the terminal table; a file holds all
@@ -32,7 +35,7 @@ def classify(
     labels: o.LabelsOption,
     model: o.ModelOption = "embedded",
     method: o.MethodOption = "mta",
-    views: o.ViewsOption = 64,
+    views: o.AnyViewsOption = "64",
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
     device: o.DeviceOption = "auto",
@@ -43,29 +46,43 @@ def classify(
     report: Annotated[Path | None, typer.Option(help="Write a page to look at: x.html")] = None,
     batch: o.BatchOption = pipeline.BATCH,
     threads: o.ThreadsOption = None,
+    engine: e.EngineOption = "local",
+    address: e.AddressOption = None,
+    workers: e.WorkersOption = None,
+    store: e.StoreOption = None,
 ) -> None:
     """Classify images by names, with no training."""
     sources = list(_sources(paths))
+    encoder, chosen = e.choose_engine(
+        engine, partial(load_encoder, model, precision=precision), device, address, workers
+    )
     classifier = Classifier(
         labels,
-        load_encoder(model, device=device, precision=precision),
+        encoder,
         method,
-        views=views,
+        views=o.any_views(views),
         seed=seed,
         template=template,
         abstain=abstain,
         batch=batch,
         threads=threads,
     )
+    if classifier.auto and not (engine == "local" and store is None):
+        raise MeantimeError("a store and other engines keep the same number of views of each image; give --views N")
     rows: list[Prediction] = []
-    answered = failed = 0
+    answered = failed = encoded = 0
     with ExitStack() as stack:
         page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
         file = stack.enter_context(Output(out, top)) if out else None
         try:
-            for prediction in _with_progress(classifier.stream(sources), len(sources)):
+            if engine == "local" and store is None:
+                predictions = classifier.stream(sources)
+            else:
+                predictions = stack.enter_context(e.through_store(classifier, sources, chosen, store))
+            for prediction in _with_progress(predictions, len(sources)):
                 if prediction.error is None:
                     answered += 1
+                    encoded += prediction.n_views
                 else:
                     failed += 1
                     print(f"meantime: {prediction.error}", file=sys.stderr)
@@ -81,6 +98,8 @@ def classify(
     Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
     hidden = answered + failed - len(rows)
     summary = f"{answered} classified" + (f", {failed} unreadable" if failed else "")
+    if classifier.auto and answered:
+        summary += f" by {encoded / answered:.1f} views on average"
     print(summary + (f"; {hidden} more are not shown" if hidden else ""), file=sys.stderr)
     for made in (out, report):
         if made:
@@ -94,7 +113,7 @@ def _sources(paths: list[str]) -> Iterator[Path | str]:
     for path in paths:
         if path == "-":
             yield from (line.rstrip("\n") for line in sys.stdin if line.strip())
-        elif not any(mark in path for mark in "*?[") and not Path(path).exists():
+        elif not any(mark in path for mark in "*?[") and not as_path(path).exists():
             yield path
         else:
             yield from find_images([path])

@@ -29,7 +29,7 @@ def list_() -> None:
 def check(
     name: Annotated[str, typer.Argument(help="One of `meantime datasets list`, or the path of your own data")],
     root: Annotated[Path | None, typer.Argument(help="Its folder, or the one that holds many datasets")] = None,
-    split: Annotated[str, typer.Option(help="test, train or val")] = "test",
+    split: Annotated[str, typer.Option(help="test, train or val; or the release's own: release, all")] = "test",
 ) -> None:
     """Count images and classes against the published sizes, and look for the classic mistakes."""
     report = check_dataset(name, root, split)

@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from meantime import pipeline
 from meantime.classifier import Classifier
 from meantime.cli import options as o
 from meantime.encoders import load_encoder
 from meantime.evaluation import Evaluation, class_names, labelled_images
 from meantime.evaluation import evaluate as run
 from meantime.labels import TEMPLATE
-from meantime.registry import methods
+from meantime.registry import training_free
 
 
 def evaluate(
@@ -23,18 +24,22 @@ def evaluate(
     method: Annotated[list[str] | None, typer.Option(help="Only these methods; may be repeated")] = None,
     seeds: Annotated[int, typer.Option(help="Runs, each with crops of its own")] = 3,
     model: o.ModelOption = "embedded",
-    views: o.ViewsOption = 64,
+    views: o.AnyViewsOption = "64",
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
     device: o.DeviceOption = "auto",
     precision: o.PrecisionOption = "fp32",
+    batch: o.BatchOption = pipeline.BATCH,
+    threads: o.ThreadsOption = None,
 ) -> None:
     """Measure accuracy, mean ± std over seeds, and the gain over plain zero-shot with its interval."""
     names = labels or class_names(labelled_images(folder))
     encoder = load_encoder(model, device=device, precision=precision)
-    classifier = Classifier(names, encoder, "clip", views=views, seed=seed, template=template)
+    classifier = Classifier(
+        names, encoder, "clip", views=o.any_views(views), seed=seed, template=template, batch=batch, threads=threads
+    )
     # Plain zero-shot is always there: the others are compared with it.
-    chosen = dict.fromkeys(["clip", *(method or methods())])
+    chosen = dict.fromkeys(["clip", *(method or training_free())])
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("encoding", total=None)
         result = run(
@@ -45,17 +50,20 @@ def evaluate(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     Console().print(_table(result, seeds, views, len(classifier.labels.names)))
+    if result.left_out:
+        print(f"{result.left_out} photos that heads were fitted on are left out")
     for error in result.errors:
         print(f"unreadable: {error}")
 
 
-def _table(result: Evaluation, seeds: int, views: int, classes: int) -> Table:
+def _table(result: Evaluation, seeds: int, views: str, classes: int) -> Table:
     table = Table(
         title=f"{result.n_images} images, {classes} names, {views} views, {seeds} seeds",
         title_justify="left",
         box=None,
     )
-    for column in ("method", "top-1", "top-5", "calibration error", "top-1 minus clip, 95 % interval"):
+    auto = ["views"] if views == "auto" else []
+    for column in ("method", *auto, "top-1", "top-5", "calibration error", "top-1 minus clip, 95 % interval"):
         table.add_column(column, justify="left" if column == "method" else "right")
     plain = result.scores["clip"]
     for name, score in result.scores.items():
@@ -63,5 +71,6 @@ def _table(result: Evaluation, seeds: int, views: int, classes: int) -> Table:
         gain, low, high = score.minus(plain)
         difference = "" if name == "clip" else f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"
         error = f"{score.calibration_error:.1f}"
-        table.add_row(name, f"{mean1:.2f} ± {std1:.2f}", f"{mean5:.2f} ± {std5:.2f}", error, difference)
+        used = [f"{score.n_views.mean():.1f}"] if auto and score.n_views is not None else []
+        table.add_row(name, *used, f"{mean1:.2f} ± {std1:.2f}", f"{mean5:.2f} ± {std5:.2f}", error, difference)
     return table

@@ -23,8 +23,10 @@ def models() -> None:
 def methods() -> None:
     """List the methods: how views are aggregated, and by which prompts they are seen and read."""
     table = Table(box=None)
-    for column in ("name", "seen by", "read by", "what it is"):
-        table.add_column(column)
+    for column in ("name", "seen by", "read by", "what it is", "needs"):
+        table.add_column(column, no_wrap=column == "name")
     for name, method in all_methods().items():
-        table.add_row(name, method.head, method.reader, method.summary)
+        reader = "" if method.reader == method.head else method.reader
+        table.add_row(name, method.head, reader, method.summary, method.needs)
     Console().print(table)
+    print("A@H puts a training-free method on any learned head: zero@coop; mta@DIR, a folder of `meantime fit`.")

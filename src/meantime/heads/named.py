@@ -1,6 +1,7 @@
 """The heads of a list of names: texts encoded each once, learned heads read from disk, tuned ones made ready."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from meantime.encoders import Encoder, cached_texts
 from meantime.errors import MeantimeError
 from meantime.heads.ensemble import ensemble_head
-from meantime.heads.saved import KINDS, PromptHead, heads_folder, is_head, load_head, saved_heads
+from meantime.heads.saved import KINDS, PromptHead, head_info, heads_folder, is_head, load_head, saved_heads
 from meantime.labels import Labels, fill, templates80
 from meantime.meanshift.head import Head, TextHead
 
@@ -42,9 +43,22 @@ def _text(encoder: Encoder, labels: Labels) -> TextHead:
 
 
 def learned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
-    """Return a saved head, by its folder or by its kind among those of :func:`heads_folder`."""
+    """Return a saved head, by its folder or by its kind."""
+    place = head_place(name, encoder, labels)
+    return load_head(place, encoder_identity=encoder.identity, classes=labels.names)
+
+
+def photos_used(names: Collection[HeadName], encoder: Encoder, labels: Labels, dataset: str) -> set[str]:
+    """Return the keys of the photos of a dataset that saved heads among these were fitted on: no test may have them."""
+    learned = {name.partition("@")[2] or name if name.partition("@")[0] in TUNED else name for name in names}
+    infos = [head_info(head_place(name, encoder, labels)) for name in learned - {"text", "ensemble", *TUNED}]
+    return {key for info in infos if info.dataset == dataset for keys in info.draw.values() for key in keys}
+
+
+def head_place(name: str, encoder: Encoder, labels: Labels) -> Path:
+    """Return the folder of a saved head: the name itself, or the only one of its kind in :func:`heads_folder`."""
     if is_head(name):
-        return load_head(name, encoder_identity=encoder.identity, classes=labels.names)
+        return Path(name)
     if name not in KINDS:
         raise MeantimeError(f"there is no head {name!r}: expected {', '.join(KINDS)} or the folder of a saved head")
     places = saved_heads(heads_folder()) if heads_folder().is_dir() else {}
@@ -65,7 +79,7 @@ def learned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
     if len(fits) > 1:
         found = "; ".join(f"{path} ({info.title})" for path, info in list(fits.items())[:4])
         raise MeantimeError(f"{len(fits)} heads fit {name!r}: {found}. Say which by its folder, as in mta@DIR")
-    return load_head(next(iter(fits)), encoder_identity=encoder.identity, classes=labels.names)
+    return next(iter(fits))
 
 
 def tuned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
@@ -77,9 +91,7 @@ def tuned_head(name: str, encoder: Encoder, labels: Labels) -> Head:
     if start:
         learned = learned_head(start, encoder, labels)
         if not isinstance(learned, PromptHead):
-            raise MeantimeError(
-                f"{system} tunes a prompt, and {start!r} has none: expected coop or prograd"
-            )
+            raise MeantimeError(f"{system} tunes a prompt, and {start!r} has none: expected coop or prograd")
         context = learned.context
     prompts = prompter(encoder, labels.names)
     if system == "tpt":

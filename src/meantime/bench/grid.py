@@ -1,0 +1,54 @@
+"""Table 7: MTA with every lambda and lambda_y of the paper, all settings side by side."""
+
+import math
+
+import numpy as np
+
+from meantime.bench.cells import Cell, Table
+from meantime.bench.declare import Row, title_of
+from meantime.bench.heads import UnavailableError
+from meantime.bench.paper import numbers, published
+from meantime.bench.passes import Search, run_pass
+from meantime.bench.run import Bench
+
+SPEC = numbers()["table7"]
+LAMBDAS = tuple(SPEC["rows"])  # as texts, as the paper prints them
+LAMBDA_YS = tuple(SPEC["columns"])
+# 7 x 10 settings, and plain MeanShift: with uniform weights lambda does not matter.
+SETTINGS = tuple((a, b) for a in LAMBDAS for b in LAMBDA_YS if b != "inf" or a == "0")
+
+
+def table7(bench: Bench, dataset: str = "imagenet") -> Table:
+    """The grid on one dataset."""
+    stores = bench.shelf.find(dataset, bench.encoder, "crop", range(bench.seeds))
+    reason = None if stores else f"no store of {dataset} with {bench.encoder}"
+    found = []  # for each seed the accuracy of every setting
+    try:
+        for store in stores.values():
+            n = bench.n_views or min(64, store.n_views)
+            head = bench.heads.of(store, Row("mta", "MTA"))["text"]
+            search = Search(tuple((float(a), float(b)) for a, b in SETTINGS), "head", n, head)
+            found.append(run_pass(store, {}, {"grid": search}, bench.hearing(store))[1]["grid"])
+    except UnavailableError as error:
+        reason, found = str(error), []
+    values = np.array(found)  # (seeds, 71)
+    cells = {}
+    for a in LAMBDAS:
+        for b in LAMBDA_YS:
+            paper = published("table7", a, b) if dataset == "imagenet" else None
+            if (a, b) not in SETTINGS:
+                cells[a, b] = Cell()
+            elif not found:
+                cells[a, b] = Cell(paper=paper, reason=reason)
+            else:
+                cells[a, b] = Cell(tuple(values[:, SETTINGS.index((a, b))].tolist()), paper)
+    missing = bench.seeds - len(found)
+    return Table(
+        "table7",
+        f"Effect of lambda and lambda_y: {title_of(dataset)} ({bench.encoder})",
+        {a: a for a in LAMBDAS},
+        {b: "∞ (MeanShift)" if math.isinf(float(b)) else b for b in LAMBDA_YS},
+        cells,
+        corner="lambda \\ lambda_y",
+        notes=[f"seed {', '.join(map(str, stores))} only"] if found and missing > 0 else [],
+    )

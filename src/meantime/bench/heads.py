@@ -1,0 +1,122 @@
+"""The heads that rows need: from a store's own texts, from a saved training, or tuned on each image's views."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from meantime.bench.declare import Row
+from meantime.encoders import Encoder, load_encoder
+from meantime.errors import MeantimeError
+from meantime.extras import optional
+from meantime.heads.ensemble import ProbabilityMean, Vote
+from meantime.heads.named import TUNED
+from meantime.heads.saved import PROMPTS, PromptHead, find_head, load_head
+from meantime.meanshift.head import Head, TextHead
+from meantime.store import Store
+
+# What else than the mean of their embeddings 80 prompts can be reduced to
+REDUCTIONS: dict[str, Callable[[list[TextHead]], Head]] = {
+    "ensemble-vote": Vote,
+    "ensemble-probability": ProbabilityMean,
+}
+
+
+class UnavailableError(MeantimeError):
+    """A cell has to stay empty; the message says why and what would fill it."""
+
+
+class Heads:
+    """Makes heads and keeps them: stores of one dataset share their texts, rows share their heads."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder  # of saved heads
+        self._made: dict[tuple[Any, ...], Head] = {}
+        self._encoders: dict[str, Encoder] = {}
+        self._prompts: dict[str, list[TextHead]] = {}
+
+    def of(self, store: Store, row: Row) -> dict[str, Head]:
+        """Every head that a row needs on a store."""
+        return {name: self._head(name, store, row) for name in sorted(row.resolve().heads)}
+
+    def _head(self, name: str, store: Store, row: Row) -> Head:
+        if name in ("text", "ensemble", *REDUCTIONS):
+            key: tuple[Any, ...] = (name, store.path)
+        else:
+            key = (name, store.path, row.trained_on, row.shots, row.tokens)
+        if key not in self._made:
+            try:
+                self._made[key] = self._make(name, store, row)
+            except UnavailableError:
+                raise
+            except (MeantimeError, ImportError) as error:
+                raise UnavailableError(str(error)) from error
+        return self._made[key]
+
+    def _make(self, name: str, store: Store, row: Row) -> Head:
+        if name == "text":
+            return TextHead(store.texts.single, store.logit_scale)
+        if name == "ensemble":
+            if store.texts.ensemble is None:
+                raise UnavailableError(
+                    f"the store of {store.name} lacks the 80 prompts: run its `meantime encode` again with "
+                    "--resume --ensemble"
+                )
+            return TextHead(store.texts.ensemble, store.logit_scale)
+        if name in REDUCTIONS:
+            return REDUCTIONS[name](self._templates(store))
+        kind, _, base = name.partition("@")
+        if kind in TUNED:
+            return self._tuned(kind, base, store, row)
+        return self._learned(name, store, row)
+
+    def _templates(self, store: Store) -> list[TextHead]:
+        """A head for each of the 80 prompts, shared by all stores with the same texts: these are the largest."""
+        if "templates" not in store.manifest.texts:
+            raise UnavailableError(f"the store of {store.name} has not the 80 prompts one by one")
+        key = store.manifest.texts["templates"].sha256
+        if key not in self._prompts:
+            self._prompts[key] = [TextHead(classes, store.logit_scale) for classes in store.templates()]
+        return self._prompts[key]
+
+    def _tuned(self, kind: str, base: str, store: Store, row: Row) -> Head:
+        context = None
+        if base:
+            learned = self._learned(base, store, row)
+            if not isinstance(learned, PromptHead):
+                raise UnavailableError(f"{kind} tunes a prompt, and {base} has none")
+            context = learned.context
+        optional("torch", kind, "torch")
+        from meantime.heads.difftpt import DiffTPTHead
+        from meantime.heads.tpt import TPTHead
+        from meantime.prompting import prompter
+
+        prompts = prompter(self._encoder(store), store.class_names)
+        head: Head = (TPTHead if kind == "tpt" else DiffTPTHead)(prompts, store.logit_scale, context=context)
+        return head
+
+    def _learned(self, kind: str, store: Store, row: Row) -> Head:
+        dataset = row.trained_on or store.name
+        tokens = row.tokens if kind in PROMPTS else None
+        needs = f"needs a fitted head: meantime fit {kind} {dataset} --shots {row.shots}"
+        if self.folder is None:
+            raise UnavailableError(f"{needs}, then --heads DIR")
+        if not self.folder.is_dir():
+            raise UnavailableError(f"{needs}; there is no folder {str(self.folder)!r}")
+        of = {"dataset": dataset, "encoder": store.plan.encoder, "shots": row.shots, "m": tokens}
+        # The training of the same seed, or the only one that there is
+        place = find_head(self.folder, kind, seed=store.seed, **of) or find_head(self.folder, kind, **of)  # type: ignore[arg-type]
+        if place is None:
+            raise UnavailableError(f"{needs}; {str(self.folder)!r} has none for {store.plan.encoder_name}")
+        return load_head(place, encoder_identity=store.plan.encoder, classes=store.class_names)
+
+    def _encoder(self, store: Store) -> Encoder:
+        """The encoder that made a store, loaded again by its name; its identity must be the same."""
+        name = store.plan.encoder_name
+        if name not in self._encoders:
+            self._encoders[name] = load_encoder(name)
+        encoder = self._encoders[name]
+        if encoder.identity != store.plan.encoder:
+            raise UnavailableError(
+                f"the store of {store.name} was made by {store.plan.encoder}, but {name} is {encoder.identity}"
+            )
+        return encoder

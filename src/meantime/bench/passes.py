@@ -1,0 +1,186 @@
+"""One pass over a store answers every question: each batch is read once, what methods share is computed once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meantime.aggregators import Aggregate, Aggregator
+from meantime.bench.predictions import Predictions, plain_names
+from meantime.meanshift import mta, softmax
+from meantime.meanshift.arrays import Array
+from meantime.meanshift.head import Head
+from meantime.registry import Method
+from meantime.store import Store
+
+BATCH = 64
+Indices = NDArray[np.int64]
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method on the first ``n_views`` views, of all images or of some."""
+
+    name: str  # of the method, in predictions
+    method: Method
+    n_views: int
+    heads: Mapping[str, Head]
+    subset: Indices | None = None  # numbers of images in the dataset
+
+
+@dataclass(frozen=True)
+class Search:
+    """MTA with many settings side by side; only the accuracy of each is kept."""
+
+    settings: tuple[tuple[float, float], ...]  # (lambda, lambda_y)
+    affinity: str
+    n_views: int
+    head: Head
+    subset: Indices | None = None
+
+
+class Remembering:
+    """A head that computes the logits of one array of views once, however many methods ask for them."""
+
+    def __init__(self, head: Head, views: Array) -> None:
+        self.head, self.views = head, views
+        self._logits: Array | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.head.n_classes
+
+    def __call__(self, x: Array) -> Array:
+        """Return logits; those of the views are kept."""
+        if x is not self.views:
+            return self.head(x)
+        if self._logits is None:
+            self._logits = self.head(x)
+        return self._logits
+
+    def adapt(self, views: Array) -> "Remembering":
+        """Return itself: it was adapted before it was wrapped."""
+        return self
+
+
+def run_pass(
+    store: Store,
+    jobs: Mapping[Any, Job],
+    searches: Mapping[Any, Search] | None = None,
+    progress: Progress | None = None,
+) -> tuple[dict[Any, Predictions], dict[Any, NDArray[np.float64]]]:
+    """Read a store once and return each job's predictions, and each search's accuracies (S,) in per cent.
+
+    ``progress(images)`` hears of every batch.
+    """
+    searches = searches or {}
+    names = plain_names(store.class_names)
+    _, same = np.unique(names, return_inverse=True)  # classes of one name share a number
+    gathered: dict[Any, list[_Answers]] = {key: [] for key in jobs}
+    right = {key: np.zeros(len(search.settings)) for key, search in searches.items()}
+    asked = dict.fromkeys(searches, 0)
+    groups = _groups(jobs, searches)
+    for batch in store.batches(BATCH, views=max(n for (n, _), _ in groups)):
+        for (n, subset), group in groups:
+            chosen = slice(None) if subset is None else np.isin(batch.index, subset)
+            views = np.ascontiguousarray(batch.views[chosen, :n])
+            if not len(views):
+                continue
+            labels = batch.labels[chosen]
+            keys = np.array(batch.keys, object)[chosen]
+            logits = _answers(views, {key: jobs[key] for key in group if key in jobs})
+            for key, answer in logits.items():
+                gathered[key].append(_Answers.of(answer, same, labels, batch.index[chosen], keys))
+            for key in group:
+                if key in searches:
+                    right[key] += _hits(searches[key], views, same, labels).sum(axis=1)
+                    asked[key] += len(views)
+        if progress is not None:
+            progress(len(batch))
+    predictions = {key: _join(store, jobs[key].name, parts) for key, parts in gathered.items()}
+    return predictions, {key: 100 * right[key] / max(asked[key], 1) for key in searches}
+
+
+def _groups(
+    jobs: Mapping[Any, Job], searches: Mapping[Any, Search]
+) -> list[tuple[tuple[int, Indices | None], list[Any]]]:
+    """Keys that see the same views of the same images."""
+    groups: dict[tuple[int, int], list[Any]] = {}
+    subsets: dict[int, Indices | None] = {}
+    items: list[tuple[Any, Job | Search]] = [*jobs.items(), *searches.items()]
+    for key, item in items:
+        subsets[id(item.subset)] = item.subset
+        groups.setdefault((item.n_views, id(item.subset)), []).append(key)
+    return [((n, subsets[place]), keys) for (n, place), keys in groups.items()]
+
+
+def _answers(views: Array, jobs: Mapping[Any, Job]) -> dict[Any, Array]:
+    """Logits (b, K) of every job on one array of views."""
+    adapted: dict[int, Remembering] = {}
+    solved: dict[tuple[Aggregator, int], Aggregate] = {}
+    found: dict[Any, Array] = {}
+
+    def remembering(head: Head) -> Remembering:
+        if id(head) not in adapted:
+            adapted[id(head)] = Remembering(head.adapt(views), views)
+        return adapted[id(head)]
+
+    for key, job in jobs.items():
+        head, reader = (remembering(job.heads[name]) for name in (job.method.head, job.method.reader))
+        place = (job.method.aggregator, id(head))
+        mode = solved[place].mode if place in solved else None
+        if mode is not None:  # the same mode, read by another head: MTA + E after MTA
+            found[key] = reader(mode)
+            continue
+        solved[place] = job.method.aggregator(views, head, reader)
+        found[key] = solved[place].logits
+    return found
+
+
+def _hits(search: Search, views: Array, same: Indices, labels: Indices) -> NDArray[np.bool_]:
+    """(S, b): whether each setting is right about each image."""
+    lambdas, lambda_ys = zip(*search.settings, strict=True)
+    affinity = "vision" if search.affinity == "vision" else "head"
+    result = mta(views, search.head, lambda_=lambdas, lambda_y=lambda_ys, affinity=affinity)  # type: ignore[arg-type]
+    hits: NDArray[np.bool_] = same[np.asarray(result.labels)] == same[labels]
+    return hits
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Part of a method's predictions: those of one batch."""
+
+    index: Indices
+    keys: NDArray[np.object_]
+    labels: Indices
+    best: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    hits: NDArray[np.bool_]
+    hits5: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, logits: Array, same: Indices, labels: Indices, index: Indices, keys: NDArray[np.object_]) -> "_Answers":
+        logits = np.asarray(logits)
+        best = np.argsort(-logits, axis=-1, kind="stable")[:, :5].astype(np.int32)
+        confidence = softmax(logits).max(axis=-1).astype(np.float32)
+        right = same[best] == same[labels][:, None]
+        return cls(index, keys, labels, best, confidence, right[:, 0], right.any(axis=1))
+
+
+def _join(store: Store, method: str, parts: Sequence[_Answers]) -> Predictions:
+    def joined(name: str) -> NDArray[np.generic]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return Predictions(
+        store.name,
+        store.plan.encoder_name,
+        store.seed,
+        method,
+        joined("index"),  # type: ignore[arg-type]
+        tuple(joined("keys").tolist()),
+        *(joined(name) for name in ("labels", "best", "confidence", "hits", "hits5")),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,220 @@
+"""Tables from stores: what each cell needs is looked up, each store is read once, the cells are put together."""
+
+import json
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meantime.bench.cells import Cell, Table
+from meantime.bench.declare import PAPERS_BACKBONE, Column, Row, TableSpec
+from meantime.bench.heads import Heads, UnavailableError
+from meantime.bench.metrics import METRICS
+from meantime.bench.paper import Published, published
+from meantime.bench.passes import Indices, Job, Search, run_pass
+from meantime.bench.predictions import Predictions
+from meantime.bench.records import recorder
+from meantime.bench.shelf import Shelf, kind_of, made_by
+from meantime.datasets import draw
+from meantime.errors import MeantimeError
+from meantime.store import Store
+
+# The paper searched lambda from 0.1 to 10 and lambda_y from 0.1 to 0.5, without saying at which steps.
+VISION_SEARCH = tuple((a, b) for a in (0.1, 0.2, 0.5, 1, 2, 4, 10) for b in (0.1, 0.2, 0.3, 0.4, 0.5))
+Wanted = dict[Path, tuple[Store, dict[Hashable, Job | Search]]]  # by store: what to ask it
+Places = list[dict[int, tuple[Path, Hashable]]]  # of a cell: for each dataset, by seed, the store and the task
+
+
+@dataclass
+class Bench:
+    """What tables are made from, and what a run keeps: predictions go to ``out``, metrics stay here."""
+
+    shelf: Shelf
+    out: Path
+    model: str | None = None  # an encoder among the stores; by default the paper's, or the only one
+    seeds: int = 3
+    n_views: int | None = None  # instead of the paper's number
+    heads: Heads = field(default_factory=Heads)
+    metric: str = "top1"
+    progress: Callable[[str, int, int], None] | None = None  # (dataset, images done, of how many)
+    metrics: dict[tuple[Path, Hashable], dict[str, float]] = field(default_factory=dict)  # of each task on each store
+    searched: dict[tuple[Path, Hashable], NDArray[np.float64]] = field(default_factory=dict)  # accuracy by setting
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise MeantimeError(f"metric is {self.metric!r}; expected one of {', '.join(METRICS)}")
+        self._subsets: dict[str, Indices] = {}
+
+    @property
+    def encoder(self) -> str:
+        """The encoder of the tables that have only one."""
+        if self.model is not None:
+            return self.model
+        there = self.shelf.encoders
+        if any(made_by(store.plan, PAPERS_BACKBONE) for store in self.shelf.stores) or not there:
+            return PAPERS_BACKBONE
+        if len(there) > 1:
+            raise MeantimeError(f"the stores were made by {', '.join(there)}: choose one by --model")
+        return there[0]
+
+    def tables(self, specs: Sequence[TableSpec], predictions: str = "predictions") -> list[Table]:
+        """Measure tables; every store is read once for all of them, its predictions go to one Parquet file."""
+        wanted: Wanted = {}
+        places: dict[tuple[str, str, str], Places | str] = {}
+        for spec in specs:
+            for row in spec.rows:
+                for column in spec.columns():
+                    places[spec.name, row.key, column.key] = self._plan(spec, row, column, wanted)
+        self._measure(wanted, predictions)
+        return [self._table(spec, places) for spec in specs]
+
+    def _plan(self, spec: TableSpec, row: Row, column: Column, wanted: Wanted) -> Places | str:
+        """Where the results of a cell will be, for each dataset by seed; or the reason why there are none."""
+        places: Places = []
+        reasons: list[str] = []
+        for dataset in column.datasets:
+            try:
+                by_seed: dict[int, tuple[Path, Hashable]] = {}
+                for seed, store in self._stores(dataset, row, column).items():
+                    key, task = self._task(spec, row, column, store)
+                    wanted.setdefault(store.path, (store, {}))[1].setdefault(key, task)
+                    by_seed[seed] = (store.path, key)
+                places.append(by_seed)
+            except UnavailableError as error:
+                reasons.append(str(error))
+        if reasons:
+            if spec.layout == "datasets" and len(column.datasets) > 1:
+                return "an average needs every column"
+            return reasons[0] + (f" (and {len(reasons) - 1} more like this)" if len(reasons) > 1 else "")
+        if not set.intersection(*map(set, places)):
+            return f"the stores of {', '.join(column.datasets)} have no seed in common"
+        return places
+
+    def _stores(self, dataset: str, row: Row, column: Column) -> dict[int, Store]:
+        encoder = column.backbone or self.encoder
+        stores = self.shelf.find(dataset, encoder, row.views, range(self.seeds))
+        if not stores:
+            kind = "" if row.views == "crop" else f", {row.views} views"
+            raise UnavailableError(f"no store of {dataset} with {encoder}{kind}")
+        for store in stores.values():
+            if not store.complete:
+                raise UnavailableError(f"the store {str(store.path)!r} is not complete: meantime encode --resume")
+        return stores
+
+    def _task(self, spec: TableSpec, row: Row, column: Column, store: Store) -> tuple[Hashable, Job | Search]:
+        n = column.n_views or self.n_views or spec.n_views
+        if n > store.n_views:
+            raise UnavailableError(
+                f"the store of {store.name} has {store.n_views} views, not {n}"
+                + ("" if column.n_views else f": --views {store.n_views} takes what it has")
+            )
+        subset = None if spec.subset is None else self._subset(store, spec.subset)
+        heads = self.heads.of(store, row)
+        limit = None if subset is None else len(subset)
+        if row.search:
+            key: Hashable = ("search", row.name, n, limit)
+            return key, Search(VISION_SEARCH, "vision", n, heads["text"], subset)
+        key = (row.name, row.trained_on, row.shots, row.tokens, n, limit)
+        return key, Job(row.name, row.resolve(), n, heads, subset)
+
+    def _subset(self, store: Store, count: int) -> Indices | None:
+        """The numbers of ``count`` images, drawn once for a dataset and kept in a file for every later run."""
+        if store.plan.images <= count:
+            return None
+        if store.name not in self._subsets:
+            file = self.out / "subsets" / f"{store.name}-{count}.json"
+            if not file.is_file():
+                drawn = draw(store.plan.images, count)  # as `meantime encode --subset`
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps({"fingerprint": store.plan.fingerprint, "index": drawn}))
+            saved: dict[str, Any] = json.loads(file.read_text())
+            if saved["fingerprint"] != store.plan.fingerprint:
+                raise UnavailableError(f"{str(file)!r} was drawn from other images of {store.name}: move it away")
+            self._subsets[store.name] = np.array(saved["index"], np.int64)
+        return self._subsets[store.name]
+
+    def _measure(self, wanted: Wanted, name: str) -> None:
+        if not wanted:
+            return
+        with recorder(self.out, name) as record:
+            for path, (store, tasks) in wanted.items():
+                jobs = {key: task for key, task in tasks.items() if isinstance(task, Job)}
+                searches = {key: task for key, task in tasks.items() if isinstance(task, Search)}
+                predictions, found = run_pass(store, jobs, searches, self.hearing(store))
+                self.searched |= {(path, key): value for key, value in found.items()}
+                for key, p in predictions.items():
+                    self.metrics[path, key] = record.add(_named(p, jobs[key], store), store)
+
+    def hearing(self, store: Store) -> Callable[[int], None]:
+        """What tells ``progress`` of the images of one store."""
+        done = 0
+
+        def heard(images: int) -> None:
+            nonlocal done
+            done += images
+            if self.progress is not None:
+                self.progress(store.name, done, len(store))
+
+        return heard
+
+    def _table(self, spec: TableSpec, places: dict[tuple[str, str, str], Any]) -> Table:
+        notes: list[str] = []
+        cells = {}
+        for row in spec.rows:
+            for column in spec.columns():
+                where = places[spec.name, row.key, column.key]
+                cells[row.key, column.key] = self._cell(spec, row, column, where, notes)
+        return Table(
+            spec.name,
+            f"{spec.title}: {spec.where}" + (f" ({self.encoder})" if spec.layout != "backbones" else ""),
+            {row.key: row.label for row in spec.rows},
+            {column.key: column.label for column in spec.columns()},
+            cells,
+            notes=list(dict.fromkeys(notes)),
+            unit=f"{METRICS[self.metric]} in per cent",
+        )
+
+    def _cell(self, spec: TableSpec, row: Row, column: Column, where: Any, notes: list[str]) -> Cell:
+        comparable = self.metric == "top1" and (spec.as_published or column.key in spec.datasets)
+        paper = paper_value(spec.name, row, column) if comparable else None
+        if isinstance(where, str):
+            return Cell(paper=paper, reason=where)
+        seeds = sorted(set.intersection(*map(set, where)))
+        if len(seeds) < self.seeds:
+            notes.append(f"{', '.join(column.datasets)}: seed {', '.join(map(str, seeds))} only")
+        if row.search:
+            return Cell(self._best(row, [[self.searched[by[seed]] for by in where] for seed in seeds], notes), paper)
+        found = [[self.metrics[by[seed]] for by in where] for seed in seeds]  # seeds x datasets
+        means = {name: [float(np.mean([m[name] for m in per_seed])) for per_seed in found] for name in METRICS}
+        return Cell(tuple(means[self.metric]), paper, others={name: float(np.mean(x)) for name, x in means.items()})
+
+    @staticmethod
+    def _best(row: Row, found: list[list[NDArray[np.float64]]], notes: list[str]) -> tuple[float, ...]:
+        """The accuracies (one for each seed) of the setting that is best on average, with a note that says so."""
+        accuracies = np.mean(np.array(found), axis=1)  # (seeds, settings)
+        best = int(accuracies.mean(axis=0).argmax())
+        lambda_, lambda_y = VISION_SEARCH[best]
+        notes.append(
+            f"{row.label}: of {len(VISION_SEARCH)} settings lambda {lambda_:g}, lambda_y {lambda_y:g} did best on "
+            "these very labels; it is not a result that one can expect"
+        )
+        return tuple(accuracies[:, best].tolist())
+
+
+def paper_value(table: str, row: Row, column: Column) -> Published | None:
+    """What was published for a cell; ZERO's numbers are its own authors'."""
+    found = published(table, row.paper or row.key, column.key)
+    if found is None and table in ("table1", "table2"):
+        theirs = "fine-grained average" if (table, column.key) == ("table2", "average") else column.key
+        found = published("zero", row.key, theirs)
+    return found
+
+
+def _named(p: Predictions, job: Job, store: Store) -> Predictions:
+    """Predictions under a name that says what else than the method differs within a file."""
+    kind = kind_of(store.plan)
+    marks = ([f"{job.n_views} views"] if job.n_views != 64 else []) + ([kind] if kind != "crop" else [])
+    return replace(p, method=p.method + (f" ({', '.join(marks)})" if marks else ""))

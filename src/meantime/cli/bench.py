@@ -1,0 +1,148 @@
+"""`meantime bench`: the tables and figures of the paper, by its own numbering, from stores or from images."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table as RichTable
+
+from meantime.bench import Bench, Shelf, compare, load_plugin
+from meantime.bench import write as w
+from meantime.bench.experiments import EXPERIMENTS, Experiment, Options, Outcome
+from meantime.bench.fill import Filler
+from meantime.bench.heads import Heads
+from meantime.cli.figure2 import figure2
+from meantime.encoders import load_encoder
+from meantime.errors import MeantimeError
+from meantime.labels import as_labels
+
+app = typer.Typer(
+    help="The paper's tables and figures: mean ± std over seeds, beside the published numbers.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+OUT = Path("bench")
+
+
+def _command(experiment: Experiment) -> Callable[..., None]:
+    def run(
+        store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
+        data: Annotated[Path | None, typer.Option(help="A folder of datasets; what no store has is encoded")] = None,
+        out: Annotated[Path, typer.Option(help="Where tables, figures and predictions go")] = OUT,
+        dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
+        method: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated")] = None,
+        model: Annotated[str | None, typer.Option(help="The encoder; by default the stores'")] = None,
+        seeds: Annotated[int, typer.Option(help="So many: 0, 1, …")] = 3,
+        views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,
+        heads: Annotated[Path | None, typer.Option(help="Where `meantime fit` has put learned heads")] = None,
+        plugin: Annotated[list[Path] | None, typer.Option(help="A Python file that adds methods")] = None,
+        metric: Annotated[str, typer.Option(help="top1, top5, mean_per_class or ece")] = "top1",
+        labels: Annotated[str | None, typer.Option(help="Of your own data (rows --data): names, a file")] = None,
+        image: Annotated[int | None, typer.Option(help="Of figure1: which image")] = None,
+        unchecked: Annotated[bool, typer.Option("--unchecked", help="Encode data that fails its check")] = False,
+    ) -> None:
+        if seeds < 1:
+            raise MeantimeError(f"{seeds} seeds were asked for; expected at least 1")
+        added = tuple(name for file in plugin or [] for name in load_plugin(file))
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            heard = _progress(bar)
+            there = [folder for folder in store or [] if data is None or folder.exists()]
+            bench = Bench(Shelf.at(there), out, model, seeds, views, Heads(heads), metric, heard)
+            options = Options(tuple(dataset or ()), added, tuple(method or ()), image)
+            problems = []
+            if data is not None:
+                folder = (store or [out / "stores"])[0]
+                filler = Filler(bench.shelf, data, folder, seeds, unchecked, load_encoder, heard)
+                encoder = model or (bench.encoder if bench.shelf.stores else "embedded")
+                if experiment.specs:
+                    problems = filler.fill(experiment.asked(options), encoder, views)
+                else:
+                    names = None if labels is None else as_labels(labels).names
+                    options = replace(options, datasets=(filler.own(encoder, views or 64, names),))
+                bench.model = filler.loaded[encoder].name if encoder in filler.loaded else encoder
+            if not bench.shelf.stores:
+                why = f" ({problems[0]})" if problems else ""
+                raise MeantimeError(f"there is nothing to measure{why}: give --store DIR, or --data DIR to encode from")
+            outcome = experiment.run(bench, options)
+        _show(outcome, out, problems)
+
+    run.__doc__ = f"{experiment.summary[0].upper()}{experiment.summary[1:]}."
+    return run
+
+
+for _experiment in EXPERIMENTS.values():
+    _function = _command(_experiment)
+    app.command(_experiment.name)(_function)
+    for _alias in _experiment.aliases:
+        app.command(_alias, hidden=True)(_function)
+
+app.command("figure2")(figure2)  # of the machine, not of stores
+
+
+@app.command("compare")
+def compare_(
+    a: Annotated[str, typer.Argument(help="A method")],
+    b: Annotated[str, typer.Argument(help="Another")],
+    predictions: Annotated[
+        Path, typer.Option(help="A .parquet of a table, or the folder that it was written to")
+    ] = OUT,
+) -> None:
+    """Two methods on the same images: McNemar's exact test for each seed, a paired bootstrap over images."""
+    file = predictions
+    if file.is_dir():
+        files = sorted(file.glob("*.parquet"))
+        if len(files) != 1:
+            names = ", ".join(f.name for f in files) or "none"
+            raise MeantimeError(f"{str(file)!r} has {names}: say which predictions by --predictions FILE")
+        file = files[0]
+    table = RichTable(title=f"{a} minus {b}, top-1 in points", title_justify="left", box=None)
+    for column in ("dataset", "images", "seeds", a, b, "difference", "95 % interval", f"only {a}", f"only {b}", "p"):
+        table.add_column(column, justify="left" if column == "dataset" else "right")
+    for c in compare(file, a, b):
+        table.add_row(
+            c.dataset,
+            str(c.images),
+            str(len(c.seeds)),
+            f"{c.a:.2f}",
+            f"{c.b:.2f}",
+            f"{c.difference:+.2f}",
+            f"{c.low:+.2f} to {c.high:+.2f}",
+            *(", ".join(map(str, counts)) for counts in (c.only_a, c.only_b)),
+            ", ".join(f"{p:.3g}" for p in c.p),
+        )
+    Console().print(table)
+    print("only: images that one has right and the other wrong, for each seed; p: McNemar's exact test, for each seed")
+
+
+def _progress(bar: Progress) -> Callable[[str, int, int], None]:
+    tasks: dict[str, Any] = {}
+
+    def heard(name: str, done: int, total: int) -> None:
+        if name not in tasks:
+            tasks[name] = bar.add_task(name, total=total)
+        bar.update(tasks[name], completed=done, total=total)
+
+    return heard
+
+
+def _show(outcome: Outcome, out: Path, problems: list[str]) -> None:
+    console = Console()
+    for table in outcome.tables:
+        console.print(w.for_terminal(table))
+        print("\n".join(w.legend(table)) + "\n")
+        w.write_all(table, out)
+    for problem in problems:
+        print(f"meantime: not encoded: {problem}", file=sys.stderr)
+    for note in outcome.notes:
+        print(f"meantime: {note}", file=sys.stderr)
+    if outcome.tables:
+        names = ", ".join(table.name for table in outcome.tables)
+        answers = "; each image's answers as .parquet" if any(out.glob("*.parquet")) else ""
+        print(f"{names} as .md, .csv, .tex and .json in {out}{answers}")
+    for picture in outcome.pictures:
+        print(f"{picture}")

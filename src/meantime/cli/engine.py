@@ -1,0 +1,63 @@
+"""`--engine local|ray`, for the commands that encode."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from meantime.classifier import Classifier
+from meantime.encoders import Encoder
+from meantime.engines import Engine, LocalEngine, RayEngine
+from meantime.errors import MeantimeError
+from meantime.images import ImageSource
+from meantime.prediction import Prediction
+
+EngineOption = Annotated[str, typer.Option("--engine", help="local, or ray: the workers of a Ray cluster")]
+AddressOption = Annotated[
+    str | None,
+    typer.Option("--address", help="Of the Ray cluster: auto, host:6379, ray://host:10001; without it one is started"),
+]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="Of Ray: how many share the cores or the GPUs")]
+StoreOption = Annotated[
+    str | None, typer.Option("--store", help="Keep the embeddings there: other methods and names then read them")
+]
+
+
+def choose_engine(
+    engine: str, load: Callable[..., Encoder], device: str, address: str | None, workers: int | None
+) -> tuple[Encoder, Engine]:
+    """The engine of that name, and the encoder as this process needs it."""
+    if engine == "local":
+        if address is not None or workers is not None:
+            raise MeantimeError("--address and --workers belong to --engine ray; add it, or leave them out")
+        return load(device=device), LocalEngine()
+    if engine != "ray":
+        raise MeantimeError(f"the engine is {engine!r}; expected local or ray")
+    gpu = None if device == "auto" else device.startswith("cuda")
+    # The driver embeds texts only, and may well be a machine without the workers' GPU.
+    return load(), RayEngine(address, workers, gpu, partial(load, device=device))
+
+
+@contextmanager
+def through_store(
+    classifier: Classifier, sources: Sequence[ImageSource], engine: Engine, place: str | None
+) -> Iterator[Iterator[Prediction]]:
+    """Predictions by way of a store, which is kept if it has a place."""
+    from meantime.engines.images import encode_images, stored
+
+    with TemporaryDirectory(prefix="meantime-") as temporary:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("encoding", total=len(sources))
+            store = encode_images(
+                sources,
+                place or temporary,
+                classifier,
+                engine,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+        yield classifier.answers(stored(store, sources))

@@ -1,0 +1,53 @@
+"""Prompts that others have trained: CoOp's checkpoint files, and saved heads carried to other classes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from meantime.encoders import Encoder, load_encoder
+from meantime.errors import MeantimeError
+from meantime.fit.train import Fitted
+from meantime.heads.saved import PROMPTS, HeadInfo, PromptHead, head_info, is_head, load_head, save_head
+from meantime.prompting import prompter
+
+
+def import_prompt(
+    source: str | Path,
+    names: Sequence[str],
+    out: str | Path,
+    *,
+    encoder: str | Encoder,
+    dataset: str,
+    shots: int | None = None,
+    seed: int | None = None,
+) -> Fitted:
+    """Make a saved head for these classes of a published prompt file, or of the prompt of another saved head."""
+    from meantime.heads import coop
+
+    encoder = load_encoder(encoder)
+    kind, origin, draw = "coop", Path(source).name, {}
+    if is_head(source):
+        old = head_info(source)
+        if old.kind not in PROMPTS:
+            raise MeantimeError(f"{str(source)!r} is a {old.kind} head; only a prompt can be carried to other classes")
+        kind, origin, draw = old.kind, old.title, old.draw
+        shots, seed = old.shots, old.seed
+        learned = load_head(source, encoder_identity=encoder.identity)
+        assert isinstance(learned, PromptHead)
+        context = learned.context
+    else:
+        context = coop.read_context(source)
+    prompts = prompter(encoder, [name.replace("_", " ") for name in names])
+    head = coop.prompt_head(prompts, context, encoder.logit_scale)
+    info = HeadInfo(
+        kind,
+        dataset,
+        tuple(names),
+        encoder.identity,
+        encoder.name,
+        shots,
+        seed,
+        int(context.shape[0]),
+        {"prompt from": origin},
+        draw,
+    )
+    return Fitted(head, info, save_head(out, head, info), (f"the prompt of {origin}",))

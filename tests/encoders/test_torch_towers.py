@@ -1,0 +1,87 @@
+"""What all encoders of PyTorch share: batches, memory layout, compilation."""
+
+import numpy as np
+import pytest
+import torch
+
+from meantime.encoders.torch_towers import CPU_BATCH, Texts, TorchEncoder
+from meantime.preprocess import Preprocess
+
+PRE = Preprocess(size=8, resize=8, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4))
+
+
+class Tiny(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches = torch.nn.Conv2d(3, 5, 4, stride=4)
+        self.rows = []
+
+    def image(self, pixels):
+        self.rows.append(len(pixels))
+        return self.patches(pixels).mean(dim=(2, 3))
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    model = Tiny()
+    return TorchEncoder(
+        model,
+        name="tiny",
+        description="tiny",
+        image_tower=model.image,
+        text_tower=lambda ids, mask: torch.nn.functional.one_hot(ids[:, 0], 5).float(),
+        texts=Texts(lambda texts: (np.array([[len(t) % 5] for t in texts]), None), 1, "longest", 0, str),
+        preprocess=PRE,
+        logit_scale=10.0,
+    )
+
+
+def pixels(n):
+    return np.random.default_rng(n).integers(0, 256, (n, 8, 8, 3), np.uint8)
+
+
+def by_hand(model, x):
+    """Normalised, cut into four patches, each a product with the kernel; in float64."""
+    x = (x / 255 - PRE.mean) / PRE.std
+    kernel = model.patches.weight.detach().numpy().astype(np.float64)  # (5, 3, 4, 4)
+    patches = x.reshape(len(x), 2, 4, 2, 4, 3)
+    return np.einsum("nahbwc,kchw->nk", patches, kernel) / 4 + model.patches.bias.detach().numpy()
+
+
+@pytest.mark.parametrize("n", [0, 1, CPU_BATCH, 2 * CPU_BATCH + 5])
+def test_images_of_any_number(encoder, n):
+    out = encoder.encode_images(pixels(n))
+    assert (out.shape, out.dtype) == ((n, 5), np.float32)
+    np.testing.assert_allclose(out, by_hand(encoder.model, pixels(n)), rtol=1e-4, atol=1e-5)
+    assert sum(encoder.model.rows) == n
+    assert max(encoder.model.rows, default=0) <= CPU_BATCH
+
+
+def test_convolutions_and_pixels_have_their_channels_last(encoder):
+    assert encoder.model.patches.weight.is_contiguous(memory_format=torch.channels_last)
+    assert encoder.normalise(torch.tensor(pixels(2))).is_contiguous(memory_format=torch.channels_last)
+
+
+def test_the_layout_is_no_part_of_the_identity(encoder):
+    before = encoder.identity
+    encoder.model.to(memory_format=torch.contiguous_format)
+    del encoder.__dict__["identity"]
+    assert encoder.identity == before
+
+
+def test_a_compiled_tower_gives_the_same(encoder):
+    expected = encoder.encode_images(pixels(3))
+    assert encoder.compile(backend="eager") is encoder
+    np.testing.assert_allclose(encoder.encode_images(pixels(3)), expected, rtol=1e-5)
+
+
+def test_read_only_pixels_pass_without_a_warning(encoder, recwarn):
+    frozen = pixels(2)
+    frozen.flags.writeable = False
+    encoder.encode_images(frozen)
+    assert not recwarn.list
+
+
+def test_views_are_cut_on_the_device_only_if_it_is_a_gpu(encoder):
+    assert encoder.cut is None
