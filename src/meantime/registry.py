@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from meantime import aggregators
-from meantime.aggregators import Aggregate, Aggregator
+from meantime.aggregators import Aggregate, Aggregator, joined
 from meantime.errors import MeantimeError
 from meantime.heads import HeadName
 from meantime.heads.named import TUNED
@@ -49,7 +49,11 @@ class Method:
 
     def __call__(self, views: Array, heads: Mapping[HeadName, Head]) -> Aggregate:
         """Answer for images with unit views (…, N, d)."""
-        head = heads[self.head].adapt(views)
+        return self._answer(views, heads[self.head].adapt(views), heads)
+
+    def _answer(self, views: Array, head: Head, heads: Mapping[HeadName, Head]) -> Aggregate:
+        if hasattr(head, "__getitem__") and views.ndim > 2:  # tuned on each image: each is solved by its own
+            return joined([self._answer(view, head[i], heads) for i, view in enumerate(views)])
         return self.aggregator(views, head, head if self.reader == self.head else heads[self.reader])
 
 

@@ -9,6 +9,7 @@ from meantime.aggregators import first, mta
 from meantime.errors import MeantimeError
 from meantime.heads.tpt import TPTHead, TunedHead, mean_entropy, scores
 from meantime.meanshift.head import TextHead
+from meantime.registry import method_named
 
 
 def entropy(p):
@@ -174,3 +175,14 @@ def test_scores_are_cosines_times_the_scale():
 def test_bad_input(act, message):
     with pytest.raises(MeantimeError, match=message):
         act()
+
+
+def test_any_method_on_a_tuned_head_solves_each_image_by_its_own_prompt():
+    head, views = TPTHead(tiny_prompter(), SCALE), images(3)
+    method = method_named("mta@tpt")
+    together = method(views, {"tpt": head})
+    for i, one in enumerate(views):
+        alone = method(one, {"tpt": head})
+        np.testing.assert_allclose(together.logits[i], alone.logits, atol=1e-8)
+        np.testing.assert_allclose(together.weights[i], alone.weights, atol=1e-8)
+        np.testing.assert_allclose(together.mode[i], alone.mode, atol=1e-8)

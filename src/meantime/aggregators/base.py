@@ -1,5 +1,6 @@
 """What an aggregator is, and what those that filter views by confidence share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,17 @@ class Aggregate:
     logits: Array  # (…, K)
     weights: Array  # (…, N), on the simplex
     mode: Array | None  # (…, d), unit length; None where an answer is not the reading of an embedding
+
+
+def joined(answers: Sequence[Aggregate]) -> Aggregate:
+    """Return the answers of several images as one, along a new first axis."""
+    xp = array_namespace(answers[0].logits)
+    modes = [a.mode for a in answers]
+    return Aggregate(
+        xp.stack([a.logits for a in answers]),
+        xp.stack([a.weights for a in answers]),
+        None if modes[0] is None else xp.stack(modes),
+    )
 
 
 class Aggregator(Protocol):

@@ -112,6 +112,10 @@ class TunedHead:
         """K."""
         return int(self.classes.shape[-2])
 
+    def __getitem__(self, image: int) -> "TunedHead":
+        """Return the head of one image (along the first axis)."""
+        return TunedHead(self.classes[image], self.logit_scale)
+
     def __call__(self, x: Array) -> Array:
         """Return the logits of each image's views (…, N, d), (…, N, K), or of one embedding each, (…, d)."""
         xp = array_namespace(x)
