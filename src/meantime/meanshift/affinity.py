@@ -1,12 +1,15 @@
 """Affinities w_pq between views: from what they predict (Algorithm 3), or from what they look like."""
 
+import numpy as np
+
 from meantime.meanshift.arrays import Array, array_namespace
 
 
 def text_affinity(logits: Array) -> Array:
     """Return w_pq = s_p' s_q (Eqs. 2-3), (…, N, N), where s_p is the softmax of the view's logits (…, N, K)."""
     xp = array_namespace(logits)
-    e = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    z = logits - xp.max(logits, axis=-1, keepdims=True)
+    e = np.exp(z, out=z) if isinstance(z, np.ndarray) else xp.exp(z)  # in place: the largest array, still in the cache
     z = xp.sum(e, axis=-1)
     # Dividing the N x N product by z_p z_q spares a pass over the N x K predictions.
     return xp.matmul(e, xp.matrix_transpose(e)) / (z[..., :, None] * z[..., None, :])

@@ -197,6 +197,13 @@ def softmax(logits: Array) -> Array:
 
 def log_softmax(logits: Array) -> Array:
     """Logarithm of :func:`softmax`, exact also where a probability underflows."""
+    return log_and_softmax(logits)[0]
+
+
+def log_and_softmax(logits: Array) -> tuple[Array, Array]:
+    """Both, for the price of one exponential."""
     xp = array_namespace(logits)
     z = logits - _largest(logits)
-    return z - xp.log(_total(xp.exp(z)))
+    e = xp.exp(z)
+    total = _total(e)
+    return z - xp.log(total), e / total

@@ -16,6 +16,7 @@ from meantime.meanshift.arrays import (
     every,
     for_small_steps,
     is_torch_on_cpu,
+    is_unit,
     machine_epsilon,
     namespace,
     softmax,
@@ -145,7 +146,8 @@ def mta(
     parts = []
     for i in range(0, count, size):
         try:
-            chunk = unit("views", to_floats(flat[i : min(i + size, count), ...]))
+            chunk = to_floats(flat[i : min(i + size, count), ...])
+            chunk = chunk if is_unit(chunk) else unit("views", chunk)
         except MeantimeError:
             unit("views", to_floats(views))  # says the same, with the place in the caller's array
             raise

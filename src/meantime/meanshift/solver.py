@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, array_namespace, every, machine_epsilon
+from meantime.meanshift.arrays import Array, array_namespace, every, log_and_softmax, machine_epsilon
 from meantime.meanshift.density import gaussian_kernel, without_rounding
 from meantime.meanshift.iterate import iterate
-from meantime.meanshift.steps import inlierness_step, mode_step, objective
+from meantime.meanshift.steps import inlierness_logits, mode_step, objective
 
 
 @dataclass(frozen=True)
@@ -149,23 +149,24 @@ def seek_inlierness(
     """
     xp = array_namespace(kernel)
 
-    def step(fixed: tuple[Array, ...], old: tuple[Array, Array], n: int) -> tuple[tuple[Array, Array], Array]:
-        (kernel, W), (log_y, before) = fixed, old
-        new = inlierness_step(kernel, W, log_y, lambda_, lambda_y)
+    def step(fixed: tuple[Array, ...], old: tuple[Array, ...], n: int) -> tuple[tuple[Array, ...], Array]:
+        (kernel, W), (log_y, y, before) = fixed, old
+        new_log_y, new = log_and_softmax(inlierness_logits(kernel, W, y, lambda_, lambda_y))
         if variant.stop == "objective":
             value = objective(kernel, W, log_y, lambda_, lambda_y)
-            fall = value - objective(kernel, W, new, lambda_, lambda_y)
-            return (new, log_y), fall > tolerance * xp.abs(value)
-        y = xp.exp(new)
-        moved = _norm2(y - xp.exp(log_y)) >= tolerance**2
+            fall = value - objective(kernel, W, new_log_y, lambda_, lambda_y)
+            return (new_log_y, new, y), fall > tolerance * xp.abs(value)
+        moved = _norm2(new - y) >= tolerance**2
         if not variant.diagonal and n > 1:
-            alternates = moved & (_norm2(y - xp.exp(before)) < tolerance**2)
+            alternates = moved & (_norm2(new - before) < tolerance**2)
             if (variant.inner - n) % 2 == 1:  # an odd number of steps from here ends at the other state
-                new = xp.where(alternates[..., None], log_y, new)
+                new_log_y = xp.where(alternates[..., None], log_y, new_log_y)
+                new = xp.where(alternates[..., None], y, new)
             moved = moved & ~alternates
-        return (new, log_y), moved
+        return (new_log_y, new, y), moved
 
-    (log_y, _), _, _ = iterate(step, (kernel, W), (log_y, log_y), variant.inner)
+    y = xp.exp(log_y)
+    (log_y, _, _), _, _ = iterate(step, (kernel, W), (log_y, y, y), variant.inner)
     return log_y
 
 

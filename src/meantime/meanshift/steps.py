@@ -23,8 +23,12 @@ def objective(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lam
 
 def inlierness_step(kernel: Array, W: Array, log_y: Array, lambda_: Array | float, lambda_y: Array | float) -> Array:
     """Return ln y^(n+1) (Eq. 6): the minimum over the simplex of the bound that is tight at y^(n)."""
-    xp = array_namespace(kernel)
-    return log_softmax((kernel + lambda_ * (xp.exp(log_y) @ W)) / lambda_y)
+    return log_softmax(inlierness_logits(kernel, W, array_namespace(kernel).exp(log_y), lambda_, lambda_y))
+
+
+def inlierness_logits(kernel: Array, W: Array, y: Array, lambda_: Array | float, lambda_y: Array | float) -> Array:
+    """Return what y^(n+1) is the softmax of (Eq. 6)."""
+    return (kernel + lambda_ * (y @ W)) / lambda_y
 
 
 def mode_step(log_y: Array, d2: Array, h2: Array, *, stationary: bool = False) -> Array:
