@@ -27,6 +27,12 @@ test-browser: $(DEV)/ready  ## the web page in a real browser; needs Chromium, w
 bench: $(DEV)/ready  ## speed, as ratios within one run
 	$(DEV)/bin/python benchmarks/solver.py
 	$(DEV)/bin/python benchmarks/classify.py
+	$(DEV)/bin/python benchmarks/encoders.py
+	$(DEV)/bin/python benchmarks/tables.py
+	$(DEV)/bin/python benchmarks/tpt.py
+	$(DEV)/bin/python benchmarks/serve.py
+	$(DEV)/bin/python benchmarks/ray_engine.py
+	$(DEV)/bin/python benchmarks/runtime.py --images 1
 
 lint: $(DEV)/ready
 	$(DEV)/bin/ruff check .

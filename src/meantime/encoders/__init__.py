@@ -17,11 +17,21 @@ from meantime.encoders import catalogue, huggingface, open_clip
 from meantime.encoders.base import Encoder
 from meantime.encoders.cache import cached_texts
 from meantime.encoders.catalogue import EncoderInfo
+from meantime.encoders.exported import export_folder, stand_in
 from meantime.encoders.onnx import OnnxEncoder
 from meantime.encoders.torch_towers import TorchEncoder, check_precision
 from meantime.errors import MeantimeError, MissingExtraError
 
-__all__ = ["Encoder", "EncoderInfo", "OnnxEncoder", "TorchEncoder", "cached_texts", "list_encoders", "load_encoder"]
+__all__ = [
+    "Encoder",
+    "EncoderInfo",
+    "OnnxEncoder",
+    "TorchEncoder",
+    "cached_texts",
+    "export_folder",
+    "list_encoders",
+    "load_encoder",
+]
 
 EMBEDDED = Path(__file__).parent / "embedded"
 USAGES = ("embedded", "onnx:DIR", "hf:NAME", "NAME:TAG of open_clip", "http://HOST:PORT", "a directory")
@@ -48,8 +58,8 @@ def load_encoder(
     pretrained
         Of an open_clip name: its tag, or the file of a checkpoint.
     device
-        ``"auto"`` (cuda or mps if there is one, else cpu), ``"cpu"``, ``"cuda"``, ``"mps"``. Of a loaded model,
-        ``"auto"`` leaves it where it is.
+        ``"auto"`` (cuda or mps if there is one, else cpu; there ONNX Runtime, if `meantime export` has kept the
+        model), ``"cpu"``, ``"cuda"``, ``"mps"``. Of a loaded model, ``"auto"`` leaves it where it is.
     precision
         ``"fp32"``, ``"fp16"`` or ``"bf16"``; None is fp32, of a loaded model its own.
     threads
@@ -83,6 +93,10 @@ def load_encoder(
         if prefix == "embedded":
             return OnnxEncoder(EMBEDDED, name="embedded", threads=threads)
         return OnnxEncoder(rest if prefix == "onnx" else local, threads=threads)
+    if device == "auto" and precision in (None, "fp32"):
+        exported = stand_in(name if pretrained is None else f"{name}:{pretrained}", threads)
+        if exported is not None:
+            return exported
     if prefix == "hf" or local.is_dir():
         which = rest if prefix == "hf" else name
         return huggingface.load(which, device=device, precision=precision or "fp32", threads=threads)
