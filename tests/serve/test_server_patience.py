@@ -8,6 +8,7 @@ import numpy as np
 import urllib3
 from parts import SlowEncoder, running, text64
 
+from meantime.serve.server import listen
 from meantime.serve.writing import to_json
 
 
@@ -152,3 +153,10 @@ def test_what_is_no_http_at_all_is_refused():
         for headers in ("Content-Length: -1\r\n", "Content-Length: 9\r\nTransfer-Encoding: chunked\r\n"):
             assert b"200 OK" not in rest(connect(service, head("/v1/mta", 5, headers) + b"12345"))
         assert urllib3.request("GET", f"{service.url}/healthz").status == 200
+
+
+def test_connections_do_not_wait_to_fill_a_packet():
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        taken, _ = listening.accept()
+        with taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
