@@ -2,10 +2,10 @@
 
 import csv
 import json
-import textwrap
 import os
 import platform
 import tempfile
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
