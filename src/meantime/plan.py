@@ -36,6 +36,7 @@ SAME = {
 DEVICES = {"cpu": 2.56, "t4": 65.0, "a10g": 70.0, "l4": 121.0, "v100": 125.0, "a100": 312.0, "h100": 989.0}
 UTILISATION = 0.4  # of the peak that image towers of this size commonly reach
 CROP = 1e-3  # core seconds to decode and crop a view: 64 of a photo of 500 x 375, benchmarks/classify.py
+ANYTIME = 0.31  # of 64 views, on the two sets of `benchmarks/anytime.py`
 KEY = 150  # bytes of an image's row that no view depends on: path, hash, numbers
 
 

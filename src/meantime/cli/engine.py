@@ -14,6 +14,7 @@ from meantime.classifier import Classifier
 from meantime.encoders import Encoder
 from meantime.engines import Engine, LocalEngine, RayEngine
 from meantime.errors import MeantimeError
+from meantime.extras import optional
 from meantime.images import ImageSource
 from meantime.prediction import Prediction
 
@@ -38,6 +39,7 @@ def choose_engine(
         return load(device=device), LocalEngine()
     if engine != "ray":
         raise MeantimeError(f"the engine is {engine!r}; expected local or ray")
+    optional("ray", "--engine ray", "ray")  # before anything else that is missing: this extra brings it all
     gpu = None if device == "auto" else device.startswith("cuda")
     # The driver embeds texts only, and may well be a machine without the workers' GPU.
     return load(), RayEngine(address, workers, gpu, partial(load, device=device))

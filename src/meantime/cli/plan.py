@@ -16,14 +16,26 @@ def plan(
     views: o.ViewsOption = 64,
     device: Annotated[str, typer.Option(help="cpu (32 cores), t4, a10g, l4, v100, a100 or h100")] = "a100",
     hours: Annotated[float, typer.Option(help="In which the run is to be done")] = 168.0,
-    anytime: Annotated[float | None, typer.Option(help="Views of the mean image where runs stop early")] = None,
+    anytime: Annotated[
+        float | None, typer.Option(help="Views of the mean image with --views auto; by default 0.31 of all")
+    ] = None,
     price: Annotated[float | None, typer.Option(help="Of an hour of one device")] = None,
     views_per_second: Annotated[float | None, typer.Option(help="Of one device, if you have measured it")] = None,
     dim: Annotated[int | None, typer.Option(help="Of an embedding, where the model is not known here")] = None,
     measure: Annotated[bool, typer.Option("--measure", help="Measure the model on this machine first")] = False,
 ) -> None:
     """Say how many hours, machines and terabytes a run takes, and what fewer views save."""
-    from meantime.plan import CROP, DEVICES, KEY, UTILISATION, RunPlan, assumed_rate, measured_rate, model_facts
+    from meantime.plan import (
+        ANYTIME,
+        CROP,
+        DEVICES,
+        KEY,
+        UTILISATION,
+        RunPlan,
+        assumed_rate,
+        measured_rate,
+        model_facts,
+    )
 
     if images < 1 or views < 1 or hours <= 0:
         raise MeantimeError(f"{images:g} images, {views} views in {hours:g} hours; expected 1 or more of each")
@@ -51,8 +63,8 @@ def plan(
     if price is not None:
         table.add_column("costs", justify="right")
     kinds = {f"{n}": float(n) for n in sorted({views, views // 2, views // 4, 1} - {0}, reverse=True)}
-    if anytime is not None:
-        kinds[f"anytime, {anytime:g}"] = anytime
+    anytime = anytime or max(1.0, round(ANYTIME * views, 1))
+    kinds[f"anytime, {anytime:g}"] = anytime
     for name, count in kinds.items():
         run = whole.with_views(count)
         cells = [name, f"{run.device_hours:,.1f}", f"{run.devices:,}", f"{run.terabytes:,.3g}"]
@@ -68,5 +80,6 @@ def plan(
     print(
         f"Store: {whole.image_bytes:,.0f} bytes an image: {views} x ({dim} float16, norm, box, flip) and {KEY} for the "
         "rest. Solving takes about a thousandth of encoding. Not counted: starting machines, shards done twice on spot "
-        "machines, reading from the object store."
+        "machines, reading from the object store. Anytime views are for `classify` on one machine: a store has as "
+        "many of each image."
     )
