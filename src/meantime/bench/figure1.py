@@ -91,7 +91,7 @@ def draw(s: Spreading, path: Path) -> Path:
     grid = figure.add_gridspec(1, 6, width_ratios=[1, 1, 1, 1, 0.06, 1.5])
     loops = [loop for loop in LOOPS if loop < len(s.inlierness)]
     # Inlierness falls off by orders of magnitude: the root keeps the middle apart from the bottom
-    norm = optional("matplotlib.colors", "figures", "plots").PowerNorm(0.5, 0, float(s.inlierness.max()))
+    norm = optional("matplotlib.colors", "a figure", "plots").PowerNorm(0.5, 0, float(s.inlierness.max()))
     shown = None
     for place, loop in enumerate(loops):
         axes = figure.add_subplot(grid[0, place])

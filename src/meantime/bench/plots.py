@@ -16,7 +16,7 @@ INK, GREY, BLUE, ORANGE = "#1f2937", "#9aa3af", "#1f6fb4", "#d9772b"
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure; neither pyplot nor rcParams, so a caller's notebook keeps its settings."""
-    figures = optional("matplotlib.figure", "figures", "plots")
+    figures = optional("matplotlib.figure", "a figure", "plots")
     return figures.Figure(figsize=(width, height), facecolor="white", layout="constrained")
 
 
@@ -87,7 +87,7 @@ def heat_map(table: Table, path: Path) -> Path:
             dark = high > low and (values[i, j] - low) / (high - low) > 0.6
             axes.text(j, i, f"{values[i, j]:.1f}", ha="center", va="center", size=9, color="white" if dark else INK)
     place = (columns.index("0.2") - 0.5, rows.index("4") - 0.5)
-    patches = optional("matplotlib.patches", "figures", "plots")
+    patches = optional("matplotlib.patches", "a figure", "plots")
     axes.add_patch(patches.Rectangle(place, 1, 1, fill=False, ec=ORANGE, lw=2.5))
     axes.set_xticks(range(len(columns)), ["∞" if c == "inf" else c for c in columns])
     axes.set_yticks(range(len(rows)), rows)

@@ -49,9 +49,10 @@ def for_terminal(table: Table) -> RichTable:
     """A table of rich."""
     marks = _marks(table)
     shown = RichTable(title=escape(table.title), title_justify="left", show_lines=True)
-    shown.add_column(table.corner)
+    # In a narrow terminal headings break first: what a row is must be read in any
+    shown.add_column(table.corner, no_wrap=max(map(len, table.rows.values())) <= 20)
     for label in table.columns.values():
-        shown.add_column(escape(label), justify="right", no_wrap=True)
+        shown.add_column(escape(label), justify="right")
     for row, label in table.rows.items():
         texts = []
         for column in table.columns:
