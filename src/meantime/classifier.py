@@ -2,23 +2,22 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meantime import growing, pipeline
-from meantime.anytime import LEVEL, groups, settled
+from meantime import pipeline
+from meantime.answers import Answer, answers
+from meantime.anytime import groups
 from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError
 from meantime.evaluation import Evaluation, evaluate
 from meantime.heads import make_heads
 from meantime.images import ImageSource
 from meantime.labels import TEMPLATE, Labels, as_labels
-from meantime.meanshift import softmax
-from meantime.prediction import Floats, Prediction, failure
+from meantime.prediction import Prediction, failure
 from meantime.registry import Method, method_named
 from meantime.views import ViewSpec
 
@@ -120,7 +119,7 @@ class Classifier:
         encoder, spec, seed, batch, threads = self.encoder, self.spec, self.seed, self.batch, self.threads
         if not self.auto:
             return self.answers(pipeline.encode(images, encoder, spec, seed=seed, batch=batch, threads=threads))
-        decided = growing.encode_until(
+        decided = pipeline.encode_until(
             images, encoder, spec, groups(spec.n), self._decide, seed=seed, batch=batch, threads=threads
         )
         return (self._prediction(encoded, answer) for encoded, answer in decided)
@@ -129,9 +128,9 @@ class Classifier:
         """Yield a prediction for each image that is encoded already, in order; memory does not grow."""
         for chunk in pipeline.chunks(encoded, TOGETHER):
             readable = [e.embeddings for e in chunk if e.embeddings is not None]
-            answers = iter(self._solve(np.stack(readable)) if readable else [])
+            found = iter(answers(np.stack(readable), self.method, self.heads) if readable else [])
             for e in chunk:
-                yield self._prediction(e, None if e.embeddings is None else next(answers))
+                yield self._prediction(e, None if e.embeddings is None else next(found))
 
     def embed(self, image: ImageSource) -> NDArray[np.float32]:
         """Return the mode itself, (d,), unit length: an embedding for search and clustering."""
@@ -150,30 +149,13 @@ class Classifier:
             raise ImageError(prediction.error)
         return prediction
 
-    def _solve(self, views: NDArray[np.float32]) -> list["_Answer"]:
-        """Solve images with equally many views (M, N, d) together."""
-        answer = self.method(views, self.heads)
-        probabilities = softmax(answer.logits)
-        plain = softmax(self.heads["text"](views[:, 0]))
-        sure = settled(answer.logits, self.heads[self.method.reader](views))
-        return [
-            _Answer(
-                probabilities[i],
-                plain[i],
-                answer.weights[i],
-                None if answer.mode is None else answer.mode[i],
-                float(sure[i]),
-            )
-            for i in range(len(views))
-        ]
-
-    def _decide(self, views: NDArray[np.float32], last: bool) -> list["_Answer | None"]:
+    def _decide(self, views: NDArray[np.float32], last: bool) -> list[Answer | None]:
         """Solve images whose views grow; None where more are wanted."""
-        return [answer if last or answer.settled >= LEVEL else None for answer in self._solve(views)]
+        return [a if last or a.enough else None for a in answers(views, self.method, self.heads)]
 
-    def _prediction(self, e: pipeline.Encoded, answer: "_Answer | None") -> Prediction:
+    def _prediction(self, e: pipeline.Encoded, answer: Answer | None) -> Prediction:
         path = pipeline.source_name(e.source)
-        if answer is None or e.views is None:
+        if answer is None or e.places is None:
             return failure(path, self.labels.names, str(e.error))
         return Prediction(
             path=path,
@@ -181,23 +163,12 @@ class Classifier:
             probabilities=answer.probabilities,
             plain=answer.plain,
             inlierness=answer.weights,
-            boxes=e.views.boxes,
-            flips=e.views.flips,
+            boxes=e.places.boxes,
+            flips=e.places.flips,
             embedding=answer.mode,
             threshold=self.abstain,
             settled=answer.settled,
         )
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What the method says of one image."""
-
-    probabilities: Floats  # (K,)
-    plain: Floats  # (K,)
-    weights: Floats  # (N,)
-    mode: Floats | None  # (d,)
-    settled: float
 
 
 def _spec(views: int | ViewSpec | str) -> ViewSpec:

@@ -33,7 +33,7 @@ def test_the_answer_is_that_of_the_classifier(client, asked):
 
 
 def test_as_many_views_as_it_needs_are_those_of_the_classifier(client, monkeypatch):
-    monkeypatch.setattr("meantime.serve.api_classify.KEPT", 0)  # decoded again for each group
+    monkeypatch.setattr("meantime.pipeline.flight.KEPT", 0)  # decoded again for each group
     counts = set()
     for noise in (10, 250):
         for seed in range(3):

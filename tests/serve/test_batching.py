@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from parts import SlowEncoder, text64
 
+from meantime.pipeline import Batcher
 from meantime.registry import methods
-from meantime.serve.batching import Batcher, Budget
+from meantime.serve.batching import Awaitable, Budget
 from meantime.serve.settings import Settings
 from meantime.serve.texts import Texts
 
@@ -27,13 +28,18 @@ def batcher():
     made.close()
 
 
-def test_requests_that_wait_share_a_batch_and_get_their_own_rows(batcher):
+@pytest.fixture
+def encode(batcher):
+    return Awaitable(batcher)
+
+
+def test_requests_that_wait_share_a_batch_and_get_their_own_rows(batcher, encode):
     async def run():
         batcher.encoder.may.clear()
-        first = asyncio.ensure_future(batcher.images(pixels(1)))
+        first = asyncio.ensure_future(encode.images(pixels(1)))
         await asyncio.to_thread(batcher.encoder.entered.wait)
-        others = [asyncio.ensure_future(batcher.images(pixels(3, value))) for value in (10, 20, 30)]
-        text = asyncio.ensure_future(batcher.texts(["red"]))
+        others = [asyncio.ensure_future(encode.images(pixels(3, value))) for value in (10, 20, 30)]
+        text = asyncio.ensure_future(encode.texts(["red"]))
         await asyncio.sleep(0)
         assert batcher.waiting == 10
         batcher.encoder.may.set()
@@ -46,43 +52,43 @@ def test_requests_that_wait_share_a_batch_and_get_their_own_rows(batcher):
     np.testing.assert_array_equal(text, batcher.encoder.encode_texts(["red"]))
 
 
-def test_a_large_request_takes_turns(batcher):
-    rows = asyncio.run(batcher.images(np.concatenate([pixels(1, v) for v in range(20)])))
+def test_a_large_request_takes_turns(batcher, encode):
+    rows = asyncio.run(encode.images(np.concatenate([pixels(1, v) for v in range(20)])))
     assert batcher.encoder.batches == [8, 8, 4]
     np.testing.assert_array_equal(rows[:, 0], np.arange(20) + 1)
 
 
-def test_what_nobody_waits_for_is_not_encoded(batcher):
+def test_what_nobody_waits_for_is_not_encoded(batcher, encode):
     async def run():
         batcher.encoder.may.clear()
-        first = asyncio.ensure_future(batcher.images(pixels(1)))
+        first = asyncio.ensure_future(encode.images(pixels(1)))
         await asyncio.to_thread(batcher.encoder.entered.wait)
-        gone = asyncio.ensure_future(batcher.images(pixels(20)))
+        gone = asyncio.ensure_future(encode.images(pixels(20)))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         batcher.encoder.may.set()
         await first
-        return await batcher.images(pixels(2))
+        return await encode.images(pixels(2))
 
     asyncio.run(run())
     assert batcher.encoder.batches == [1, 2]
 
 
-def test_a_failing_encoder_fails_its_batch_alone(batcher):
-    encode = batcher.encoder.encode_images
+def test_a_failing_encoder_fails_its_batch_alone(batcher, encode):
+    sound = batcher.encoder.encode_images
 
     def failing(x):
         if x[0, 0, 0, 0] == 13:
             raise RuntimeError("broken")
-        return encode(x)
+        return sound(x)
 
     batcher.encoder.encode_images = failing
 
     async def run():
         with pytest.raises(RuntimeError, match="broken"):
-            await batcher.images(pixels(2, 13))
-        return await batcher.images(pixels(2))
+            await encode.images(pixels(2, 13))
+        return await encode.images(pixels(2))
 
     assert asyncio.run(run()).shape == (2, 3)
 
@@ -154,12 +160,12 @@ def test_the_same_new_labels_asked_together_are_encoded_once(serve, red):
     assert client.service.encoder.texts.count("a photo of a teal.") == 1
 
 
-def test_labels_that_nobody_waits_for_any_more_are_not_encoded(batcher):
-    texts = Texts(batcher.encoder, batcher, Settings())
+def test_labels_that_nobody_waits_for_any_more_are_not_encoded(batcher, encode):
+    texts = Texts(batcher.encoder, encode, Settings())
 
     async def run():
         batcher.encoder.may.clear()
-        first = asyncio.ensure_future(batcher.images(pixels(1)))
+        first = asyncio.ensure_future(encode.images(pixels(1)))
         await asyncio.to_thread(batcher.encoder.entered.wait)
         asked = [
             asyncio.ensure_future(texts.heads(names, methods()["mta"], None)) for names in (("a",), ("a",), ("b",))

@@ -61,7 +61,7 @@ def test_each_is_refused_or_answered_and_nothing_remains(client, red, requests):
             assert not [leak for leak in LEAKS if leak in answer.text], f"{name}: {message}"
     assert sum(statuses[s] for s in (400, 404, 405, 413, 415, 422)) > 400, statuses
     assert statuses["not sent"] < 20
-    assert service.gate.inside == service.gate.bytes == service.pixels.used == service.batcher.waiting == 0
+    assert service.gate.inside == service.gate.bytes == service.pixels.used == service.pipeline.batcher.waiting == 0
     assert threading.active_count() <= threads + 2
     assert memory() - before < 64 * 2**20
     answer = client.post("/v1/classify", json={"image": text64(red), "labels": ["red", "green"], "views": 4})

@@ -90,7 +90,7 @@ def test_a_client_that_leaves_is_not_worked_for(red):
         first = connect(service, head("/v1/classify", len(body)) + body)
         assert encoder.entered.wait(20)  # one is with the encoder, two wait behind it
         others = [connect(service, head("/v1/classify", len(body)) + body) for _ in range(2)]
-        wait_until(lambda: service.service.batcher.waiting == 4)
+        wait_until(lambda: service.service.pipeline.batcher.waiting == 4)
         for other in others:
             other.close()
         wait_until(lambda: service.service.gate.inside <= 1)

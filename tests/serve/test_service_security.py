@@ -104,7 +104,7 @@ def test_a_models_directory_is_not_told(tmp_path):
 
 
 def test_metrics_count_what_happened(client, red):
-    before = client.service.batcher.encoded["images"]
+    before = client.service.pipeline.batcher.encoded["images"]
     client.post("/v1/classify", json={"image": text64(red), "labels": ["red"], "views": 3})
     client.get("/some/random/address")
     lines = dict(line.rsplit(" ", 1) for line in client.get("/metrics").text.splitlines() if not line.startswith("#"))

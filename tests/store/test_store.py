@@ -22,11 +22,11 @@ def test_embeddings_boxes_labels_and_identities_come_back(encode, photos):
     assert store.complete
     batch = next(store.batches(100, extras=True))
     dataset = load_dataset(str(photos))
-    encoded = [e for e in pipeline.encode([s.source for s in dataset.samples], ToyEncoder(), ViewSpec(n=5)) if e.views]
+    encoded = [e for e in pipeline.encode([s.source for s in dataset.samples], ToyEncoder(), ViewSpec(n=5)) if e.places]
     np.testing.assert_allclose(batch.views, [e.embeddings for e in encoded], atol=5e-4)
     np.testing.assert_allclose(np.linalg.norm(batch.views, axis=-1), 1, atol=1e-3)
-    np.testing.assert_array_equal(batch.boxes, [e.views.boxes for e in encoded])
-    np.testing.assert_array_equal(batch.flips, [e.views.flips for e in encoded])
+    np.testing.assert_array_equal(batch.boxes, [e.places.boxes for e in encoded])
+    np.testing.assert_array_equal(batch.flips, [e.places.flips for e in encoded])
     np.testing.assert_allclose(batch.norms, [e.norms for e in encoded])
     assert batch.norms.min() > 10  # the toy encoder's own lengths, not 1
     assert batch.labels.tolist() == store.labels.tolist() == [0] * 4 + [1] * 3 + [2] * 4

@@ -14,7 +14,7 @@ from meantime.errors import ImageError
 from meantime.images import ImageSource
 from meantime.store import Batch, Store
 from meantime.store.encode import encode_dataset
-from meantime.views import Views
+from meantime.views import Places
 
 SHARD = 256
 
@@ -56,14 +56,13 @@ def stored(store: Store, sources: Sequence[ImageSource], size: int = 64) -> Iter
         if index in errors:
             yield pipeline.Encoded(source, None, None, None, errors[index])
         else:
-            embeddings, norms, views = next(rows)
-            yield pipeline.Encoded(source, embeddings, norms, views)
+            embeddings, norms, places = next(rows)
+            yield pipeline.Encoded(source, embeddings, norms, places)
 
 
-def _rows(batch: Batch) -> Iterator[tuple[np.ndarray, np.ndarray, Views]]:
+def _rows(batch: Batch) -> Iterator[tuple[np.ndarray, np.ndarray, Places]]:
     assert batch.norms is not None
     assert batch.boxes is not None
     assert batch.flips is not None
-    none = np.empty((batch.views.shape[1], 0, 0, 3), np.uint8)  # pixels are not kept
     for views, norms, boxes, flips in zip(batch.views, batch.norms, batch.boxes, batch.flips, strict=True):
-        yield views / np.linalg.norm(views, axis=-1, keepdims=True), norms, Views(none, boxes, flips)
+        yield views / np.linalg.norm(views, axis=-1, keepdims=True), norms, Places(boxes, flips)

@@ -82,13 +82,13 @@ class Worker:
         )
         for index, e in enumerate(encoded, start):
             sample = flying.popleft()
-            if e.embeddings is None or e.views is None or e.norms is None:
+            if e.embeddings is None or e.places is None or e.norms is None:
                 errors.append({"index": index, "key": sample.key, "error": str(e.error)})
             else:
-                digest = "" if e.views.digest is None else f"{e.views.digest:032x}"
+                digest = "" if e.places.digest is None else f"{e.places.digest:032x}"
                 # Rounded at once: a shard in memory then takes half.
                 views = e.embeddings.astype("float16")
-                row = Row(index, sample.key, sample.label, views, e.norms, e.views.boxes, e.views.flips, digest)
+                row = Row(index, sample.key, sample.label, views, e.norms, e.places.boxes, e.places.flips, digest)
                 rows.append(row)
             heard(1)
         return stage_shard(job.folder, job.plan, number, rows, errors)

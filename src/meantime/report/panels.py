@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal, Stroke
 
-from meantime.report.story import Points, Story
+from meantime.plane import Points
+from meantime.report.story import Story
 from meantime.report.trust import compared, least_trusted, most_trusted, percent, ranked, shades
 
 BOXES = 3  # of the most and of the least trusted views

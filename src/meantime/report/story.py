@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meantime.classifier import Classifier
-from meantime.errors import MeantimeError
 from meantime.images import ImageSource, Pixels, load_image
 from meantime.meanshift import mean_shift, mta, softmax
-from meantime.pipeline import encode, source_name
+from meantime.pipeline import Flight, source_name
+from meantime.plane import Plane, Points
 from meantime.prediction import Prediction
 from meantime.views import Views
-
-Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,10 +30,10 @@ class Story:
 def tell(image: ImageSource, classifier: Classifier) -> Story:
     """Encode, solve twice and lay everything into the plane."""
     photo = load_image(image)
-    encoded = next(iter(encode([photo], classifier.encoder, classifier.spec, seed=classifier.seed)))
-    if encoded.views is None or encoded.embeddings is None:
-        raise encoded.error or MeantimeError("the image has no views")
-    x, head, names = encoded.embeddings, classifier.heads["text"], classifier.labels.names
+    flight = Flight(photo, classifier.encoder, classifier.spec, classifier.seed)
+    views = flight.crop(classifier.spec.total)
+    flight.add(classifier.encoder.encode_images(views.pixels), views.places)
+    x, head, names = flight.embeddings, classifier.heads["text"], classifier.labels.names
     result = mta(x, head, trace=True)
     shift = mean_shift(x, trace=True)
     by_view = softmax(head(x))  # (N, K)
@@ -46,27 +43,17 @@ def tell(image: ImageSource, classifier: Classifier) -> Story:
         probabilities=result.probabilities,
         plain=by_view[0],
         inlierness=result.inlierness,
-        boxes=encoded.views.boxes,
-        flips=encoded.views.flips,
+        boxes=views.boxes,
+        flips=views.flips,
     )
-    points, centre, axes = _principal_plane(np.asarray(x, np.float64))
-    spread = float(((x - centre) ** 2).sum())
+    plane = Plane(x)
     return Story(
         photo=photo,
-        views=encoded.views,
+        views=views,
         prediction=prediction,
         own=[names[int(k)] for k in by_view.argmax(axis=-1)],
-        points=points,
-        mta_path=(np.asarray(result.path, np.float64) - centre) @ axes,
-        shift_path=(np.asarray(shift.path, np.float64) - centre) @ axes,
-        seen=float((points**2).sum()) / spread if spread > 0 else 1.0,
+        points=plane.points,
+        mta_path=plane(np.asarray(result.path)),
+        shift_path=plane(np.asarray(shift.path)),
+        seen=plane.seen,
     )
-
-
-def _principal_plane(x: Points) -> tuple[Points, Points, Points]:
-    """PCA of views (N, d): their places (N, 2), the centre (d,) and the two axes (d, 2)."""
-    centre = x.mean(axis=0)
-    axes = np.linalg.svd(x - centre, full_matrices=False)[2][:2].T
-    # A singular vector's sign is the library's whim; this one is the same everywhere.
-    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
-    return (x - centre) @ axes, centre, axes

@@ -64,7 +64,7 @@ def router(service: Service) -> APIRouter:
         operation_id="metrics",
     )
     async def metrics() -> PlainTextResponse:
-        batcher, gate = service.batcher, service.gate
+        batcher, gate = service.pipeline.batcher, service.gate
         gauges = {
             "meantime_requests_inside": ("gauge", "Requests in work or waiting.", gate.inside),
             "meantime_body_bytes": ("gauge", "Bytes of their bodies.", gate.bytes),

@@ -1,8 +1,7 @@
 """`POST /v1/classify`: an image and names in, the best names out."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from meantime.anytime import LEVEL, groups, settled
-from meantime.encoders.base import Floats, Pixels
-from meantime.growing import KEPT
-from meantime.heads import Head
-from meantime.meanshift import softmax
-from meantime.registry import Method
+from meantime.answers import Answer, answers
+from meantime.anytime import groups
+from meantime.pipeline import Flight
+from meantime.prediction import Floats
 from meantime.serve.body import read_classify
 from meantime.serve.detail import details
 from meantime.serve.errors import invalid
@@ -24,7 +21,7 @@ from meantime.serve.openapi import CLASSIFY_BODY, OPTION_PARAMETERS, refusals
 from meantime.serve.schemas import ClassifyAnswer, Options
 from meantime.serve.service import Service, unless_gone
 from meantime.serve.texts import served_methods
-from meantime.views import Views, ViewSpec, make_views
+from meantime.views import ViewSpec
 
 AUTO = 64  # views at most, where as many are taken as an image needs
 
@@ -59,69 +56,32 @@ async def _classify(service: Service, image: bytes, options: Options) -> dict[st
     most = min(AUTO, service.settings.max_views) if options.views == "auto" else options.views
     check_range("views", most, 1, service.settings.max_views)
     heads = await service.texts.heads(names, method, options.template)
-    photo = Photo(image, service, ViewSpec(n=most), options.seed)
+    load = partial(decode_image, settings=service.settings)
+    flight = Flight(image, service.encoder, ViewSpec(n=most), options.seed, load)
     for stop in groups(most) if options.views == "auto" else (most,):
-        x = await photo.embeddings(stop)
-        answer = await service.light(_solve, x, method, heads, names, options)
-        if answer["settled"] >= LEVEL:
+        await _encode(service, flight, stop)
+        x = flight.embeddings
+        (answer,) = await service.light(answers, x[None], method, heads)
+        if answer.enough:
             break
+    shown = _shown(answer, names, options.top)
     if options.detail:
-        answer |= photo.places()
-    return answer | {"method": options.method, "views": len(x), "seed": options.seed, "model": service.model}
+        places = flight.places
+        shown |= await service.light(details, x, method, heads, answer)
+        shown |= {"boxes": places.boxes.tolist(), "flips": places.flips.tolist(), "size": list(flight.size)}
+    return shown | {"method": options.method, "views": flight.n, "seed": options.seed, "model": service.model}
 
 
-class Photo:
-    """An image on its way: its views, cropped and encoded as far as they are asked for."""
-
-    def __init__(self, data: bytes, service: Service, spec: ViewSpec, seed: int) -> None:
-        self.data = data
-        self.service = service
-        self.spec = spec
-        self.seed = seed
-        self.size = (0, 0)
-        self._pixels: Pixels | None = None
-        self._parts: list[tuple[Floats, Views]] = []
-
-    async def embeddings(self, stop: int) -> Floats:
-        """Return the first views as embeddings (stop, d), unit length."""
-        start = sum(len(views.boxes) for _, views in self._parts)
-        async with self.service.room(stop - start):
-            views = await self.service.heavy(self._crop, start, stop)
-            x = await self.service.batcher.images(views.pixels)
-        x = x / np.linalg.norm(x, axis=-1, keepdims=True)
-        self._parts.append((x, replace(views, pixels=views.pixels[:0])))  # the pixels' room is given back
-        return np.concatenate([x for x, _ in self._parts])
-
-    def _crop(self, start: int, stop: int) -> Views:
-        pixels = decode_image(self.data, self.service.settings) if self._pixels is None else self._pixels
-        self.size = (pixels.shape[1], pixels.shape[0])
-        # A large one is decoded again for its next group: many of them must not wait in memory.
-        self._pixels = pixels if pixels.nbytes <= KEPT and stop < self.spec.n else None
-        return make_views(pixels, self.spec, self.service.encoder.preprocess, self.seed, start=start, stop=stop)
-
-    def places(self) -> dict[str, Any]:
-        """Return where the views lie."""
-        return {
-            "boxes": np.concatenate([views.boxes for _, views in self._parts]).tolist(),
-            "flips": np.concatenate([views.flips for _, views in self._parts]).tolist(),
-            "size": list(self.size),
-        }
+async def _encode(service: Service, flight: Flight, stop: int) -> None:
+    """Take an image from the views that it has to the first ``stop``."""
+    async with service.room(stop - flight.n):
+        views = await service.crop(flight.crop, stop)
+        flight.add(await service.encode.images(views.pixels), views.places)
 
 
-def _solve(
-    x: Floats, method: Method, heads: Mapping[Any, Head], names: tuple[str, ...], options: Options
-) -> dict[str, Any]:
-    """Return the answer for unit views (N, d)."""
-    aggregate = method(x[None], heads)
-    scores = _best(softmax(aggregate.logits)[0], names, options.top)
-    plain = _best(softmax(heads["text"](x[:1]))[0], names, options.top)
-    sure = settled(np.asarray(aggregate.logits), np.asarray(heads[method.reader](x[None])))
-    answer: dict[str, Any] = scores[0] | {
-        "scores": scores,
-        "plain": plain[0] | {"scores": plain},
-        "settled": float(sure[0]),
-    }
-    return answer | details(x, method, heads, aggregate) if options.detail else answer
+def _shown(answer: Answer, names: tuple[str, ...], top: int) -> dict[str, Any]:
+    scores, plain = _best(answer.probabilities, names, top), _best(answer.plain, names, top)
+    return scores[0] | {"scores": scores, "plain": plain[0] | {"scores": plain}, "settled": answer.settled}
 
 
 def _best(probabilities: Floats, names: tuple[str, ...], top: int) -> list[dict[str, Any]]:

@@ -54,8 +54,8 @@ async def _embed(service: Service, asked: EmbedRequest) -> Floats:
         rows[is_text] = await service.texts.embed(texts)
     if images:
         async with service.room(len(images)):
-            pixels = await service.heavy(_look, images, service)
-            rows[~is_text] = await service.batcher.images(pixels)
+            pixels = await service.crop(_look, images, service)
+            rows[~is_text] = await service.encode.images(pixels)
     return rows
 
 

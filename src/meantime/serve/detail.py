@@ -7,25 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime import aggregators
-from meantime.aggregators import Aggregate
+from meantime.answers import Answer
 from meantime.encoders.base import Floats
 from meantime.heads import Head
 from meantime.meanshift import mean_shift, mta
+from meantime.plane import Plane
 from meantime.registry import Method
 
 
-def details(x: Floats, method: Method, heads: Mapping[Any, Head], aggregate: Aggregate) -> dict[str, Any]:
+def details(x: Floats, method: Method, heads: Mapping[Any, Head], answer: Answer) -> dict[str, Any]:
     """Return what a picture of the answer for unit views (N, d) needs, in plain numbers."""
-    centre, axes = _plane(x)
-    path = _path(x, method, heads, aggregate)
+    plane = Plane(x)
     return {
-        "inlierness": np.asarray(aggregate.weights[0], float).tolist(),
-        "points": ((x - centre) @ axes).tolist(),
-        "path": ((path - centre) @ axes).tolist(),
+        "inlierness": np.asarray(answer.weights, float).tolist(),
+        "points": plane.points.tolist(),
+        "path": plane(_path(x, method, heads, answer)).tolist(),
     }
 
 
-def _path(x: Floats, method: Method, heads: Mapping[Any, Head], aggregate: Aggregate) -> NDArray[Any]:
+def _path(x: Floats, method: Method, heads: Mapping[Any, Head], answer: Answer) -> NDArray[Any]:
     """Return the modes (L, d) that a method passed through; none if it has no mode."""
     aggregator = getattr(method.aggregator, "func", method.aggregator)
     chosen = getattr(method.aggregator, "keywords", {})
@@ -33,15 +33,4 @@ def _path(x: Floats, method: Method, heads: Mapping[Any, Head], aggregate: Aggre
         return np.asarray(mta(x, heads[method.head], trace=True, **chosen).path)
     if aggregator is aggregators.meanshift:
         return np.asarray(mean_shift(x, trace=True, **chosen).path)
-    return x[:0] if aggregate.mode is None else np.asarray(aggregate.mode)
-
-
-def _plane(x: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the centre (d,) of views (N, d) and the two axes (d, 2) along which they differ most."""
-    centre = x.mean(axis=0, dtype=np.float64)
-    axes = np.zeros((x.shape[1], 2))
-    found = np.linalg.svd(x - centre, full_matrices=False)[2][:2].T
-    # A singular vector's sign is the library's whim; this one is the same everywhere.
-    signs = np.where(found[np.abs(found).argmax(axis=0), range(found.shape[1])] < 0, -1.0, 1.0)
-    axes[:, : found.shape[1]] = found * signs
-    return centre, axes
+    return x[:0] if answer.mode is None else np.asarray(answer.mode)[None]

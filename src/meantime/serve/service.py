@@ -1,4 +1,4 @@
-"""What the endpoints share: the encoder and its batches, threads, the gate, the embeddings of labels."""
+"""What the endpoints share: the pipeline, the gate, the embeddings of labels."""
 
 import asyncio
 import functools
@@ -13,8 +13,8 @@ import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
 from meantime.encoders import Encoder
-from meantime.pipeline import BATCH, default_threads
-from meantime.serve.batching import Batcher, Budget
+from meantime.pipeline import BATCH, Pipeline
+from meantime.serve.batching import Awaitable, Budget
 from meantime.serve.gate import Gate
 from meantime.serve.metrics import Metrics
 from meantime.serve.settings import Settings
@@ -32,22 +32,22 @@ class Service:
         self.settings = settings
         self.model = public_name(encoder.name)
         self.metrics = Metrics()
-        self.batcher = Batcher(encoder)
-        self.texts = Texts(encoder, self.batcher, settings)
+        self.pipeline = Pipeline(encoder, threads=settings.threads)
+        self.encode = Awaitable(self.pipeline.batcher)
+        self.texts = Texts(encoder, self.encode, settings)
         self.gate = Gate(
             settings.queue,
             settings.max_waiting_bytes,
-            lambda: self.gate.inside * BATCH * self.batcher.seconds_an_item,
+            lambda: self.gate.inside * BATCH * self.pipeline.batcher.seconds_an_item,
         )
         self.pixels = Budget(AHEAD * BATCH)
         self.ready = False
         # Solving is short and must not stand behind photos that are being cropped.
-        self._heavy = ThreadPoolExecutor(settings.threads or default_threads(), thread_name_prefix="views")
         self._light = ThreadPoolExecutor(2, thread_name_prefix="solve")
 
-    async def heavy(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run decoding and cropping in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._heavy, functools.partial(work, *arguments))
+    async def crop(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Decode and crop in a thread of the pipeline."""
+        return await asyncio.wrap_future(self.pipeline.crop(work, *arguments))
 
     async def light(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run parsing and solving in a thread."""
@@ -65,16 +65,15 @@ class Service:
     async def warm_up(self) -> None:
         """Load both towers, so that the first request need not."""
         size = self.encoder.preprocess.size
-        await self.batcher.images(np.zeros((1, size, size, 3), np.uint8))
-        await self.batcher.texts(["a photo."])
+        await self.encode.images(np.zeros((1, size, size, 3), np.uint8))
+        await self.encode.texts(["a photo."])
         await self.light(lambda: self.encoder.identity)
         self.ready = True
 
     def close(self) -> None:
         """Finish what was begun."""
-        self._heavy.shutdown()
         self._light.shutdown()
-        self.batcher.close()
+        self.pipeline.close()
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

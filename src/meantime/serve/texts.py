@@ -17,7 +17,7 @@ from meantime.errors import MeantimeError
 from meantime.heads import Head, TextHead, ensemble_head
 from meantime.labels import LABEL_SETS, TEMPLATE, fill, templates80
 from meantime.registry import Method, methods
-from meantime.serve.batching import Batcher
+from meantime.serve.batching import Awaitable
 from meantime.serve.errors import invalid
 from meantime.serve.limits import check_labels, check_text
 from meantime.serve.settings import Settings
@@ -62,9 +62,9 @@ Key = tuple[tuple[str, ...], tuple[str, ...]]  # names, templates
 class _Queued:
     """The encoder as the cache on disk sees it: its texts take their turn with everyone's."""
 
-    def __init__(self, encoder: Encoder, batcher: Batcher) -> None:
+    def __init__(self, encoder: Encoder, encode: Awaitable) -> None:
         self.identity, self.dim = encoder.identity, encoder.dim
-        self.encode_texts = batcher.encode_texts
+        self.encode_texts = encode.wait_for_texts
 
 
 class _Making:
@@ -94,9 +94,9 @@ def _is_set(names: tuple[str, ...], templates: tuple[str, ...]) -> bool:
 class Texts:
     """Label names in, heads out."""
 
-    def __init__(self, encoder: Encoder, batcher: Batcher, settings: Settings) -> None:
+    def __init__(self, encoder: Encoder, encode: Awaitable, settings: Settings) -> None:
         self.encoder = encoder
-        self.batcher = batcher
+        self.encode = encode
         self.settings = settings
         self._texts: Recent[str, Floats] = Recent(TEXTS)
         self._heads: Recent[Key, Head] = Recent(HEADS)
@@ -145,7 +145,7 @@ class Texts:
             raise invalid(f"{sentence}: send fewer labels, or use a method without the ensemble")
         prompts = [fill(template, name) for template in templates for name in names]
         if _is_set(names, templates):
-            rows = await asyncio.to_thread(cached_texts, cast(Encoder, _Queued(self.encoder, self.batcher)), prompts)
+            rows = await asyncio.to_thread(cached_texts, cast(Encoder, _Queued(self.encoder, self.encode)), prompts)
         else:
             check_text(max(prompts, key=len), "a prompt", self.settings.max_text_length)
             rows = await self.embed(prompts)
@@ -161,7 +161,7 @@ class Texts:
         rows = {text: row for text in texts if (row := self._texts.find(text)) is not None}
         new = [text for text in dict.fromkeys(texts) if text not in rows]
         if new:
-            for text, row in zip(new, await self.batcher.texts(new), strict=True):
+            for text, row in zip(new, await self.encode.texts(new), strict=True):
                 rows[text] = row
                 self._texts.keep(text, row)
         return np.stack([rows[text] for text in texts])

@@ -25,6 +25,7 @@ Candidates, 64 crops to 224: milliseconds in one run (the best of several rounds
 Only dropping the antialiasing is much faster on small photos, and the embeddings notice that.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -47,6 +48,24 @@ INTERPOLATION = {"bicubic": Image.Resampling.BICUBIC, "bilinear": BILINEAR}
 
 
 @dataclass(frozen=True)
+class Places:
+    """Where N views of one image lie in it."""
+
+    boxes: npt.NDArray[np.float32]  # (N, 4) left, top, right, bottom in 0..1 of the image
+    flips: npt.NDArray[np.bool_]  # (N,)
+    digest: int | None = None  # hash of the decoded image, where crops asked for it
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @classmethod
+    def join(cls, parts: "Sequence[Places]") -> "Places":
+        """All of several groups of one image's views, in this order."""
+        boxes, flips = (np.concatenate(arrays) for arrays in zip(*((p.boxes, p.flips) for p in parts), strict=True))
+        return cls(boxes, flips, parts[0].digest)
+
+
+@dataclass(frozen=True)
 class Views:
     """N pictures of one image, and where each came from."""
 
@@ -57,6 +76,11 @@ class Views:
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    @property
+    def places(self) -> Places:
+        """What is left to know of them once they are encoded."""
+        return Places(self.boxes, self.flips, self.digest)
 
 
 def make_views(

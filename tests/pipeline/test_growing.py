@@ -7,7 +7,7 @@ import pytest
 from toy import ToyEncoder, picture
 
 import meantime as mt
-from meantime import growing, pipeline
+from meantime import pipeline
 from meantime.anytime import LEVEL
 
 NAMES = ["red", "green", "blue"]
@@ -35,40 +35,43 @@ def test_each_image_gets_the_views_it_wants_and_they_are_those_of_a_plain_run(im
     sources, counts = images
     encoder = ToyEncoder()
     plain = list(pipeline.encode(sources, ToyEncoder(), SPEC, seed=3))
-    grown = list(growing.encode_until(sources, encoder, SPEC, GROUPS, decide, seed=3, batch=batch, threads=threads))
+    grown = list(pipeline.encode_until(sources, encoder, SPEC, GROUPS, decide, seed=3, batch=batch, threads=threads))
     assert [answer for _, answer in grown] == counts
     assert sum(encoder.batches) == sum(counts)
     for (encoded, n), whole in zip(grown, plain, strict=True):
         np.testing.assert_allclose(encoded.embeddings, whole.embeddings[:n], rtol=1e-5)
         np.testing.assert_allclose(encoded.norms, whole.norms[:n], rtol=1e-5)
-        np.testing.assert_array_equal(encoded.views.boxes, whole.views.boxes[:n])
-        np.testing.assert_array_equal(encoded.views.flips, whole.views.flips[:n])
-        np.testing.assert_array_equal(encoded.views.pixels, whole.views.pixels[:n])
+        np.testing.assert_array_equal(encoded.places.boxes, whole.places.boxes[:n])
+        np.testing.assert_array_equal(encoded.places.flips, whole.places.flips[:n])
+        assert encoded.places.digest == whole.places.digest
 
 
 def test_large_images_are_decoded_again_and_not_kept(images, monkeypatch):
     sources, _ = images
-    expected = [e.embeddings for e, _ in growing.encode_until(sources, ToyEncoder(), SPEC, GROUPS, decide)]
+    expected = [e.embeddings for e, _ in pipeline.encode_until(sources, ToyEncoder(), SPEC, GROUPS, decide)]
+    monkeypatch.setattr(pipeline.flight, "KEPT", 0)
     loads = []
-    monkeypatch.setattr(growing, "KEPT", 0)
-    monkeypatch.setattr(growing, "load_image", lambda source: loads.append(1) or source)
-    got = [e.embeddings for e, _ in growing.encode_until(sources, ToyEncoder(), SPEC, GROUPS, decide)]
+    flight = pipeline.Flight(sources[0], ToyEncoder(), SPEC, load=lambda source: loads.append(1) or source)
+    for stop in GROUPS:
+        views = flight.crop(stop)
+        flight.add(ToyEncoder().encode_images(views.pixels), views.places)
+    assert len(loads) == len(GROUPS)
+    got = [e.embeddings for e, _ in pipeline.encode_until(sources, ToyEncoder(), SPEC, GROUPS, decide)]
     for a, b in zip(got, expected, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert len(loads) > len(sources)
 
 
 def test_batches_stay_full_although_images_leave(images):
     sources, _ = images
     encoder = ToyEncoder()
-    list(growing.encode_until(sources * 8, encoder, SPEC, GROUPS, decide, batch=16))
+    list(pipeline.encode_until(sources * 8, encoder, SPEC, GROUPS, decide, batch=16))
     assert np.mean(encoder.batches[:-3]) >= 16
 
 
 def test_an_unreadable_image_has_its_error_in_its_place(images):
     sources, counts = images
     mixed = [*sources[:3], b"no image", *sources[3:]]
-    grown = list(growing.encode_until(mixed, ToyEncoder(), SPEC, GROUPS, decide, batch=4))
+    grown = list(pipeline.encode_until(mixed, ToyEncoder(), SPEC, GROUPS, decide, batch=4))
     assert [answer for _, answer in grown] == [*counts[:3], None, *counts[3:]]
     assert isinstance(grown[3][0].error, mt.ImageError)
 
@@ -81,7 +84,7 @@ def test_few_images_are_in_flight_and_stopping_leaves_no_thread():
             taken.append(i)
             yield picture("red", seed=i)
 
-    stream = growing.encode_until(sources(), ToyEncoder(), SPEC, GROUPS, decide, batch=8, threads=2)
+    stream = pipeline.encode_until(sources(), ToyEncoder(), SPEC, GROUPS, decide, batch=8, threads=2)
     next(stream)
     assert len(taken) < 30
     stream.close()
@@ -94,11 +97,11 @@ def test_an_error_of_the_encoder_or_of_the_decision_is_not_swallowed(images):
 
     sources, _ = images
     with pytest.raises(RuntimeError, match="out of memory"):
-        list(growing.encode_until(sources, ToyEncoder(), SPEC, GROUPS, broken))
+        list(pipeline.encode_until(sources, ToyEncoder(), SPEC, GROUPS, broken))
     encoder = ToyEncoder()
     encoder.encode_images = broken
     with pytest.raises(RuntimeError, match="out of memory"):
-        list(growing.encode_until(sources, encoder, SPEC, GROUPS, decide))
+        list(pipeline.encode_until(sources, encoder, SPEC, GROUPS, decide))
 
 
 def test_a_classifier_with_auto_views_asks_more_of_hard_images():

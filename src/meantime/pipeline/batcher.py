@@ -1,0 +1,120 @@
+"""The thread that encodes: what arrives together is encoded together.
+
+It never waits for company: what is there is encoded at once, and what comes meanwhile makes the next batch. Whoever
+wants full batches hands them over full.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from meantime.encoders import Encoder
+from meantime.encoders.base import Floats, Pixels
+
+# Views encoded in one call: two or three of the encoder's own batches.
+BATCH = 64
+
+Kind = Literal["images", "texts"]
+
+
+@dataclass
+class _Job:
+    kind: Kind
+    items: Any  # (n, S, S, 3) uint8, or n texts
+    future: "Future[Floats]" = field(default_factory=Future)
+
+
+class Batcher:
+    """Anyone may ask for embeddings; a single thread makes them, ``batch`` items of several askers in a call.
+
+    What one asks at once is not divided. A future that is cancelled before its turn costs nothing.
+    """
+
+    def __init__(self, encoder: Encoder, batch: int = BATCH) -> None:
+        self.encoder = encoder
+        self.batch = batch
+        self.calls = 0
+        self.encoded: dict[Kind, int] = {"images": 0, "texts": 0}
+        self.seconds_an_item = 0.01  # a moving mean: how long those who come now will wait
+        self._jobs: deque[_Job] = deque()
+        self._change = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="encoder", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Items that are not yet with the encoder."""
+        with self._change:
+            return sum(len(job.items) for job in self._jobs)
+
+    def images(self, pixels: Pixels) -> "Future[Floats]":
+        """Encode pixels (n, S, S, 3) to (n, d)."""
+        return self._submit(_Job("images", pixels))
+
+    def texts(self, texts: Sequence[str]) -> "Future[Floats]":
+        """Encode n texts to (n, d)."""
+        return self._submit(_Job("texts", list(texts)))
+
+    def close(self) -> None:
+        """Finish what is waiting, then end the thread."""
+        with self._change:
+            self._closed = True
+            self._change.notify()
+        self._thread.join()
+
+    def _submit(self, job: _Job) -> "Future[Floats]":
+        with self._change:
+            if self._closed:
+                raise RuntimeError("the encoder's thread is closed")
+            self._jobs.append(job)
+            self._change.notify()
+        return job.future
+
+    def _run(self) -> None:
+        while jobs := self._take():
+            started = time.perf_counter()
+            count = sum(len(job.items) for job in jobs)
+            try:
+                rows = self._call(jobs)
+            except BaseException as error:  # whatever it is, those who wait must hear of it
+                for job in jobs:
+                    job.future.set_exception(error)
+                continue
+            # Counted before it is told: who has an answer finds it in the counters
+            self.calls += 1
+            self.encoded[jobs[0].kind] += count
+            self.seconds_an_item += 0.2 * ((time.perf_counter() - started) / count - self.seconds_an_item)
+            start = 0
+            for job in jobs:
+                job.future.set_result(rows[start : start + len(job.items)])
+                start += len(job.items)
+
+    def _take(self) -> list[_Job]:
+        """Wait for work; return the jobs of one kind, from the front, that fit into a batch. None if closed."""
+        with self._change:
+            while True:
+                jobs: list[_Job] = []
+                count = 0
+                while self._jobs and (not jobs or self._jobs[0].kind == jobs[0].kind):
+                    if jobs and count + len(self._jobs[0].items) > self.batch:
+                        break
+                    job = self._jobs.popleft()
+                    if job.future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                        jobs.append(job)
+                        count += len(job.items)
+                if jobs or self._closed:
+                    return jobs
+                self._change.wait()
+
+    def _call(self, jobs: list[_Job]) -> Floats:
+        if jobs[0].kind == "texts":
+            return self.encoder.encode_texts([text for job in jobs for text in job.items])
+        pixels = jobs[0].items if len(jobs) == 1 else np.concatenate([job.items for job in jobs])
+        return self.encoder.encode_images(pixels)
