@@ -157,12 +157,13 @@ def for_small_steps(*arrays: Array) -> tuple[Array, ...]:
 
     The solver takes many steps on small arrays, and NumPy spends a third of PyTorch's time on each.
     """
-    return tuple(x.numpy() for x in arrays) if all(map(is_torch_on_cpu, arrays)) else arrays
+    return tuple(x.numpy() for x in arrays) if all(map(is_numpy_under_torch, arrays)) else arrays
 
 
-def is_torch_on_cpu(x: Array) -> bool:
-    """Whether it is a tensor of PyTorch in the computer's own memory."""
-    return "torch" in type(x).__module__ and getattr(getattr(x, "device", None), "type", None) == "cpu"
+def is_numpy_under_torch(x: Array) -> bool:
+    """Whether it is a tensor of PyTorch in the computer's own memory, of floats that NumPy has too."""
+    here = "torch" in type(x).__module__ and getattr(getattr(x, "device", None), "type", None) == "cpu"
+    return here and str(x.dtype) in ("torch.float16", "torch.float32", "torch.float64")
 
 
 def every(x: Array) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from meantime.cores import available_cores
 from meantime.errors import MeantimeError
 from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
 from meantime.meanshift.arrays import (
@@ -15,7 +16,7 @@ from meantime.meanshift.arrays import (
     checked,
     every,
     for_small_steps,
-    is_torch_on_cpu,
+    is_numpy_under_torch,
     is_unit,
     machine_epsilon,
     namespace,
@@ -29,6 +30,7 @@ from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.single import solve_single
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
+from meantime.meanshift.threads import side_by_side
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
@@ -36,7 +38,9 @@ HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddi
 # memory does not grow with the number of images.
 CHUNK_BYTES = 48 * 2**20
 # Predictions are the largest arrays. They are made for a few images at a time and stay in the processor's caches.
-CACHE_BYTES = 2 * 2**20
+CACHE_BYTES = 4 * 2**20
+# Fewer numbers than this in all the predictions are not worth starting threads for.
+WORTH_THREADS = 2**18
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,9 @@ def mta(
     settings = _settings(lambda_, lambda_y)
     views = checked("views", views, 2, "(…, N, d)")
     given = [views, classes] + ([] if reader is None else [reader])
-    if math.prod(views.shape[:-2]) == 1 and all(is_torch_on_cpu(x) and x.is_floating_point() for x in given):
-        # One image means small steps throughout, on each of which NumPy spends a third of PyTorch's time
-        views, classes, *rest = (to_floats(x.detach()).numpy() for x in given)
+    if all(map(is_numpy_under_torch, given)):
+        # Small steps throughout, on each of which NumPy spends a third of PyTorch's time
+        views, classes, *rest = (x.detach().numpy() for x in given)
         result = mta(
             views,
             classes,
@@ -214,17 +218,25 @@ def _relations(views: Array, head: HeadLike, affinity: str) -> tuple[Array, Arra
     """Return Gram matrices and affinities (B, N, N) of unit views (B, N, d), a few images at a time."""
     xp = array_namespace(views)
     count, n, d = views.shape
-    few = max(1, CACHE_BYTES // (4 * n * max(d, getattr(head, "n_classes", 1000))))
-    grams, affinities = [], []
-    for i in range(0, count, few):
+    numbers = n * max(d, getattr(head, "n_classes", 1000))  # of one image
+    few = max(1, CACHE_BYTES // (4 * numbers))
+
+    def some(i: int) -> tuple[Array, Array]:
         part = views[i : min(i + few, count), ...]
-        grams.append(gram(to_widest(part)))
-        if affinity == "head":
-            affinities.append(to_widest(text_affinity(head(part))))
-    G = grams[0] if len(grams) == 1 else xp.concat(grams)
-    if affinity == "vision":
-        return G, vision_affinity(G)
-    return G, affinities[0] if len(affinities) == 1 else xp.concat(affinities)
+        G = gram(to_widest(part))
+        return G, vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
+
+    # Another's head may not bear to be called from several threads; PyTorch and GPUs share their work out themselves
+    if xp is np and isinstance(head, TextHead) and count * numbers >= WORTH_THREADS:
+        rounds = -(-count // (few * available_cores()))
+        few = -(-count // (rounds * available_cores()))  # equal shares
+        found = side_by_side(some, range(0, count, few))
+    else:
+        found = [some(i) for i in range(0, count, few)]
+    if len(found) == 1:
+        return found[0]
+    grams, affinities = zip(*found, strict=True)
+    return xp.concat(grams), xp.concat(affinities)
 
 
 def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bool) -> MTAResult:
