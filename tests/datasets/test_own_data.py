@@ -53,6 +53,18 @@ def test_a_folder_with_splits_and_numbers(tmp_path):
     assert {name for _, name in rows(load_dataset(str(tmp_path)))} == {"class 2", "class 10"}
 
 
+@pytest.mark.parametrize("split", ["test", "trian"])
+def test_a_split_that_is_not_there_does_not_make_classes_of_the_others(tmp_path, split):
+    class_folders(tmp_path / "train", ["cat", "dog"], images=2)
+    class_folders(tmp_path / "val", ["cat", "dog"], images=1)
+    with pytest.raises(MeantimeError, match=rf"has train, val but no '{split}'; .*--split train.*{tmp_path / 'train'}"):
+        load_dataset(str(tmp_path), split=split)
+    assert not check_dataset(str(tmp_path), split=split).ok
+    assert load_dataset(str(tmp_path), split="val").class_names == ("cat", "dog")
+    class_folders(tmp_path, ["tram"], images=1)  # now "train" is a vehicle
+    assert load_dataset(str(tmp_path)).class_names == ("train", "tram", "val")
+
+
 def test_given_classes_decide_the_order_and_must_be_all(tmp_path):
     class_folders(tmp_path, ["hot_dog", "cat"], images=1)
     dataset = load_dataset(str(tmp_path), class_names=["hot dog", "ox", "cat"])
@@ -121,6 +133,17 @@ def test_tar_shards_are_read_in_place(tmp_path):
     assert all(load_image(s.source).shape == (1, 1, 3) for s in dataset.samples)
     assert len(dataset.samples[:2]) == 2
     assert check_dataset(str(root)).ok
+
+
+def test_tars_are_told_apart_by_the_split_in_their_names(tmp_path):
+    for name in ("train-0", "train-1", "val-0"):
+        tar(tmp_path / f"{name}.tar", **{"0.png": PNG, "0.cls": b"dog"})
+    assert [s.key for s in load_dataset(str(tmp_path), split="train").samples] == ["train-0/0", "train-1/0"]
+    assert [s.key for s in load_dataset(str(tmp_path), split="val").samples] == ["val-0/0"]
+    with pytest.raises(MeantimeError, match="has train, val but no 'test'"):
+        load_dataset(str(tmp_path))
+    tar(tmp_path / "testimony.tar", **{"0.png": PNG, "0.cls": b"dog"})  # so the names are no splits
+    assert len(load_dataset(str(tmp_path)).samples) == 4
 
 
 def test_tars_with_names_as_labels(tmp_path):

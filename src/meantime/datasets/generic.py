@@ -59,9 +59,25 @@ def class_file(folder: Path) -> tuple[str, ...] | None:
     return tuple(lines(path)) if path.is_file() else None
 
 
+def split_folder(root: Path, split: str) -> Path:
+    """The folder of a split, where there is one for each; else the root itself, which is not divided."""
+    there = [s for s in SPLITS if (root / s).is_dir()]
+    if there and (root / split).is_dir():
+        return root / split
+    # A class may be called "train" too, but then others lie beside it that are no splits.
+    if there and not any(p.name not in SPLITS and not p.name.startswith(".") and p.is_dir() for p in root.iterdir()):
+        raise MeantimeError(f"{no_split(root, there, split)}, or give the folder {str(root / there[0])!r}")
+    return root
+
+
+def no_split(root: Path, there: Sequence[str], split: str) -> str:
+    """What to say where a split is not there, but others are."""
+    return f"{str(root)!r} has {', '.join(there)} but no {split!r}; ask for one of these, as in --split {there[0]}"
+
+
 def from_folder(root: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
     """A folder with a sub-folder for each class; or with train, val and test, and the classes in these."""
-    base = root / split if (root / split).is_dir() and any((root / s).is_dir() for s in SPLITS) else root
+    base = split_folder(root, split)
     found = [path for path in find_images([base]) if path.parent != base]
     if not found:
         raise MeantimeError(f"{str(base)!r} has no images in sub-folders; expected one for each class, named after it")

@@ -4,14 +4,23 @@ The tars are indexed once and images are read from their place when they are ask
 """
 
 import json
+import re
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
 from meantime.datasets.base import Dataset, Samples
-from meantime.datasets.generic import class_file, label_of, number_of, sorted_classes
+from meantime.datasets.generic import (
+    SPLITS,
+    class_file,
+    label_of,
+    no_split,
+    number_of,
+    sorted_classes,
+    split_folder,
+)
 from meantime.errors import MeantimeError
 from meantime.images import EXTENSIONS
 
@@ -72,8 +81,23 @@ def tar_files(root: Path, split: str) -> tuple[list[Path], Path]:
     """The tar files of a split in order, and the folder in which they lie."""
     if root.is_file():
         return [root], root.parent
-    folder = root / split if (root / split).is_dir() else root
-    return sorted(folder.glob("*.tar")), folder
+    if (root / split).is_dir():
+        return sorted((root / split).glob("*.tar")), root / split
+    tars = sorted(split_folder(root, split).glob("*.tar"))
+    there = named_splits(tars)
+    if there and split not in there:
+        raise MeantimeError(no_split(root, there, split))
+    return [tar for tar in tars if not there or _named(tar) == split], root
+
+
+def named_splits(tars: Iterable[Path]) -> list[str]:
+    """The splits that tars are named after (train-0.tar, val-0.tar); none where one of them is named otherwise."""
+    names = {_named(tar) for tar in tars}
+    return [] if None in names else sorted(name for name in names if name)
+
+
+def _named(tar: Path) -> str | None:
+    return next((split for split in SPLITS if re.match(f"{split}(?![a-z])", tar.name, re.IGNORECASE)), None)
 
 
 def _index(tar: Path) -> dict[str, tuple[int, int, str]]:
