@@ -1,5 +1,6 @@
 """The worker that every engine runs."""
 
+import numpy as np
 import pytest
 from toy import ToyEncoder
 
@@ -11,6 +12,7 @@ from meantime.engines import Job, LocalEngine, RayEngine, Worker, tally
 from meantime.engines.cluster import share
 from meantime.engines.ray_engine import _loader
 from meantime.engines.worker import of_shard
+from meantime.store import open_store, verify_store
 
 
 def test_shards_in_any_order_are_those_of_a_run(encode, photos, tmp_path):
@@ -36,6 +38,24 @@ def test_an_encoder_that_is_not_the_one_asked_for_is_refused(encode):
     other.identity = "toy-2"
     with pytest.raises(MeantimeError, match=r"'toy' is toy-2 here.*made by toy-1"):
         _ = Worker(lambda: other, Job(None, plan, ViewSpec(n=5))).encoder
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_embeddings_without_a_direction_end_the_run_and_are_not_stored(encode, tmp_path, value):
+    class Overflowing(ToyEncoder):
+        def encode_images(self, pixels):
+            embeddings = super().encode_images(pixels)
+            if len(self.batches) == 5:  # in the second shard
+                embeddings[0] = value
+            return embeddings
+
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(MeantimeError, match=r"'toy' gives embeddings of 'green/0 .*zero or not finite"),
+    ):
+        encode("store", Overflowing())
+    verify_store(open_store(tmp_path / "store"))
+    assert len(open_store(tmp_path / "store")) == 3
 
 
 def test_an_encoder_is_loaded_again_by_its_name():

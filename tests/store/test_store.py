@@ -11,7 +11,7 @@ from meantime import MeantimeError, ViewSpec, pipeline
 from meantime.datasets import load_dataset
 from meantime.labels import templates80
 from meantime.registry import training_free
-from meantime.store import open_store
+from meantime.store import merge_stores, open_store, verify_store
 from meantime.store.encode import encode_dataset
 from meantime.views import pixel_hash
 
@@ -111,6 +111,8 @@ def test_a_store_of_nothing_but_unreadable_images(tmp_path):
     assert len(store.errors) == 2
     assert list(store.batches(3)) == []
     assert store.labels.tolist() == []
+    verify_store(store)
+    assert len(merge_stores(tmp_path / "merged", [store.path]).errors) == 2
 
 
 def test_reading_keeps_one_row_group_in_memory(encode, tmp_path, monkeypatch):
