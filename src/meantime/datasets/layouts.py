@@ -58,7 +58,7 @@ class ClassFolders:
 
     places: Mapping[str, tuple[str, ...]]  # split -> where its class folders may be
     by: str = "wnid"  # or "number"
-    subset: str = ""  # of ImageNet's classes: "A", "R", or all
+    subset: str | tuple[str, ...] = ""  # of ImageNet's classes: "A", "R", wnids in the order of their labels, or all
 
     def images_in(self, base: Path, split: str) -> Path | None:
         """The first place that holds at least one class folder."""

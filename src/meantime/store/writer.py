@@ -30,9 +30,9 @@ class StoreWriter:
         """What the store is to hold."""
         return self.manifest.plan
 
-    def pending(self) -> list[int]:
-        """Numbers of the shards that are still to be written."""
-        there = {shard.number for shard in self.manifest.shards}
+    def pending(self, *, retry: bool = False) -> list[int]:
+        """Numbers of the shards that are still to be written; with ``retry`` also of those with unreadable images."""
+        there = {shard.number for shard in self.manifest.shards if not (retry and shard.errors)}
         return [number for number in self.plan.shards() if number not in there]
 
     def add_shard(self, number: int, rows: Sequence[Row], errors: Sequence[dict[str, Any]] = ()) -> None:
