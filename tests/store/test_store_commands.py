@@ -78,6 +78,25 @@ def test_parts_are_merged(run, photos, tmp_path):
     assert "as in 2/8" in run("encode", photos, "--out", tmp_path / "x", "--part", "two")[2]
 
 
+def test_stores_by_url(run, photos, arrays, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez(tmp_path / "x.npz", **arrays)
+    url = (tmp_path / "bucket").as_uri()
+    assert run("store", "import", "x.npz", "--out", f"{url}/s")[0] == 0
+    assert run("store", "merge", f"{url}/all", f"{url}/s")[0] == 0
+    assert run("store", "verify", f"{url}/all")[0] == 0
+    assert not list(tmp_path.glob("file:*"))
+    for command in (("encode", "pets", "--out", "s", "--root"), ("datasets", "check", "pets")):
+        code, *said = run(*command, "s3://bucket/pets")
+        assert code
+        assert "read from local folders, but its root is 's3://bucket/pets'" in "".join(said)
+
+
+def test_threads_are_counted_from_one(run, photos, tmp_path):
+    code, _, err = run("encode", photos, "--out", tmp_path / "s", "--threads", -1)
+    assert (code, "--threads" in err) == (2, True)
+
+
 def test_import(run, arrays, tmp_path):
     np.savez(tmp_path / "x.npz", **arrays)
     code, out, _ = run("store", "import", tmp_path / "x.npz", "--out", tmp_path / "s", "--logit-scale", 30)

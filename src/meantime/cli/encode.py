@@ -26,7 +26,7 @@ from meantime.views import ViewSpec
 def encode(
     dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a folder, a table, or tar files")],
     out: Annotated[str, typer.Option(help="The store: a new folder or URL, or one to go on with (--resume)")],
-    root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
+    root: Annotated[str | None, typer.Option(help="Where a named dataset lies")] = None,
     split: Annotated[str, typer.Option(help="test, train or val")] = "test",
     labels: Annotated[
         str | None, typer.Option(help="Class names for your own data: a,b | names.txt | imagenet")
