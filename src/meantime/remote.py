@@ -6,6 +6,7 @@ import fnmatch
 import io
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -28,6 +29,20 @@ def as_path(place: str | os.PathLike[str]) -> Path:
         scheme, _, key = place.partition("://")
         return cast(Path, RemotePath(scheme, PurePosixPath(key)))
     return Path(place)
+
+
+@contextmanager
+def _answering(place: object) -> Iterator[None]:
+    """A store that does not answer, or refuses, is one sentence; that a file is not there is left to the caller."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        reason = " ".join(str(error).split())
+        raise MeantimeError(
+            f"{str(place)!r} cannot be reached ({reason}); check the address, the network and your rights"
+        ) from error
 
 
 class Size(NamedTuple):
@@ -87,12 +102,14 @@ class RemotePath(os.PathLike[str]):
     def _place(self) -> tuple[Any, str]:
         """The file system and the path in it."""
         bucket, _, rest = str(self.key).partition("/")  # of file:///tmp/x the bucket is empty
-        system, base = _filesystem(self.scheme, bucket)
+        with _answering(self):
+            system, base = _filesystem(self.scheme, bucket)
         return system, f"{base.rstrip('/')}/{rest}" if rest else base
 
     def _info(self) -> Any:
         system, path = self._place()
-        return system.get_file_info(path)
+        with _answering(self):
+            return system.get_file_info(path)
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
@@ -134,7 +151,9 @@ class RemotePath(os.PathLike[str]):
         system, path = self._place()
         selector = optional("pyarrow.fs", "a place in an object store", "parquet").FileSelector
         top = PurePosixPath(path)
-        for info in system.get_file_info(selector(path, recursive=recursive)):
+        with _answering(self):
+            found = system.get_file_info(selector(path, recursive=recursive))
+        for info in found:
             yield self / PurePosixPath(info.path).relative_to(top), int(info.size) if info.is_file else None
 
     def open(self, mode: str = "r", *, encoding: str | None = None, newline: str | None = None) -> IO[Any]:
@@ -142,12 +161,13 @@ class RemotePath(os.PathLike[str]):
         if mode not in ("r", "rb"):
             raise MeantimeError(f"{str(self)!r} can be opened to be read, not by the mode {mode!r}")
         system, path = self._place()
-        file = system.open_input_file(path)
+        with _answering(self):
+            file = system.open_input_file(path)
         return cast(IO[Any], file if mode == "rb" else io.TextIOWrapper(file, encoding=encoding, newline=newline))
 
     def read_bytes(self) -> bytes:
         """All of it."""
-        with self.open("rb") as file:
+        with _answering(self), self.open("rb") as file:
             return bytes(file.read())
 
     def read_text(self, encoding: str = "utf-8") -> str:
@@ -163,7 +183,8 @@ class RemotePath(os.PathLike[str]):
         """Delete the file."""
         system, path = self._place()
         try:
-            system.delete_file(path)
+            with _answering(self):
+                system.delete_file(path)
         except FileNotFoundError:
             if not missing_ok:
                 raise

@@ -30,6 +30,11 @@ def test_published_sizes_are_compared(tmp_path):
     assert "6 images, published are 50000 (-49994)" in text_
 
 
+def test_more_classes_than_published_are_none_that_lack_images(tmp_path):
+    class_folders(tmp_path, ["cat", "dog"])
+    assert problem(str(tmp_path), images=4, classes=1) == "2 classes have images, published are 1"
+
+
 @pytest.mark.parametrize("given", [f"val/{WNIDS[0]}", "val/extra/deeper"])
 def test_a_root_one_folder_too_deep(tmp_path, given):
     class_folders(tmp_path / "val", WNIDS)
@@ -78,7 +83,7 @@ def test_another_dataset_in_its_place(tmp_path):
 def test_missing_repeated_and_misplaced_images(tmp_path):
     rows = [("banded/1.jpg", 0, "banded"), ("banded/1.jpg", 0, "banded")]
     coop(tmp_path, "split_zhou_DescribableTextures.json", "images", rows)
-    assert "1 images are listed more than once (banded/1.jpg, …)" in problem("dtd", tmp_path, images=2, classes=1)
+    assert "1 images are listed more than once (banded/1.jpg)" in problem("dtd", tmp_path, images=2, classes=1)
     (tmp_path / "images/banded").rename(tmp_path / "images/nested")
     assert "all of them, so the images are probably a folder off" in problem("dtd", tmp_path, images=2, classes=1)
 
@@ -129,9 +134,14 @@ def test_names_that_are_no_dataset(tmp_path):
 
 def test_adding_a_dataset_is_one_declaration(tmp_path, monkeypatch):
     monkeypatch.setattr(declarations_module, "_DECLARED", list_datasets())
-    layout = ClassFolders({"test": ("val",)})
+    layout = ClassFolders({"test": ("val",)}, subset=tuple(WNIDS))
     add_dataset(Declaration("imagenette", "Ten easy classes", 3, 6, ("imagenette2",), (layout,)))
     class_folders(tmp_path / "imagenette2" / "val", WNIDS)
     assert check_dataset("imagenette", tmp_path).ok
+    assert load_dataset("imagenette", tmp_path).class_names == ("tench", "goldfish", "great white shark")
+    add_dataset(Declaration("all", "Without a subset", 3, 6, ("imagenette2",), (ClassFolders({"test": ("val",)}),)))
+    assert problem("all", tmp_path) == "1000 classes, published are 3"
+    with pytest.raises(MeantimeError, match="'n1' is no wnid"):
+        ClassFolders({"test": ("val",)}, subset=("n1",)).images_in(tmp_path / "imagenette2", "test")
     with pytest.raises(MeantimeError, match="already"):
         add_dataset(list_datasets()["pets"])

@@ -73,4 +73,6 @@ def test_the_command(monkeypatch, capsys):
     assert "3" in out
     assert "as given" in out
     assert run("--images", "0")[0] == 2
+    code, _, err = run("--images", "1", "--views-per-second", "0")
+    assert (code, "--views-per-second is 0; expected more" in err) == (2, True)
     assert "known: embedded" in run("--images", "1", "--model", "x")[2]

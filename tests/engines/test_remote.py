@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from toy import ToyEncoder
 
-from meantime import Classifier, ImageError, MeantimeError, ViewSpec
-from meantime.datasets import load_dataset
+from meantime import Classifier, ImageError, MeantimeError, ViewSpec, remote
+from meantime.datasets import check_dataset, load_dataset
+from meantime.datasets.webdataset import from_tars
 from meantime.images import find_images, load_image
 from meantime.remote import RemotePath, as_path, is_url
-from meantime.store import open_store, verify_store
+from meantime.store import merge_stores, open_store, verify_store
 from meantime.store.encode import encode_dataset
+from meantime.store.manifest import load_manifest
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -91,6 +93,42 @@ def test_a_store_that_does_not_answer_ends_a_run_instead_of_losing_images(bucket
         classify([str(bucket / "photos" / "red" / "1 schön 最.png")])
 
 
+def test_an_object_store_that_refuses_is_told_in_one_sentence(bucket, tmp_path, monkeypatch):
+    """Whoever asks: the store, the dataset, its check, the tar and the file system itself."""
+    store = str(bucket / "store")
+    encode_dataset(load_dataset(str(bucket / "photos")), store, ToyEncoder(), ViewSpec(n=2))
+    put(bucket / "x.tar", b"")
+    row = f"{bucket / 'photos' / 'red' / '0 schön 最.png'},red\n"
+    (tmp_path / "x.csv").write_text("file,name\n" + row)
+
+    class Refusing:
+        def __getattr__(self, name):
+            raise OSError("AWS Error ACCESS_DENIED\nduring HeadObject operation")
+
+    def nobody(*_):
+        raise OSError("AWS Error ACCESS_DENIED during GetBucketRegion")
+
+    place = bucket.__class__._place
+    asked = (
+        lambda: open_store(store),
+        lambda: load_dataset(str(bucket / "photos")),
+        lambda: check_dataset(str(tmp_path / "x.csv")),
+        lambda: from_tars(bucket / "x.tar"),
+        lambda: load_manifest(bucket / "store"),
+        lambda: (bucket / "x.tar").unlink(),
+        lambda: list(bucket.iterdir()),
+    )
+    for broken in (
+        lambda patch: patch.setattr(RemotePath, "_place", lambda self: (Refusing(), place(self)[1])),
+        lambda patch: patch.setattr(remote, "_filesystem", nobody),
+    ):
+        with monkeypatch.context() as patch:
+            broken(patch)
+            for ask in asked:
+                with pytest.raises(MeantimeError, match=r"cannot be reached \(AWS Error ACCESS_DENIED during.*rights"):
+                    ask()
+
+
 def test_a_dataset_in_a_bucket_becomes_the_same_shards_in_a_bucket(bucket, photos, encode, tmp_path):
     """Folders, a table with URLs and a tar are read from the bucket; the store is written to it and gone on with."""
     local = encode("local")
@@ -110,6 +148,8 @@ def test_a_dataset_in_a_bucket_becomes_the_same_shards_in_a_bucket(bucket, photo
     same(data, "out")
     for name in names:
         assert (bucket / "out" / name).read_bytes() == (local.path / name).read_bytes()
+    merged = merge_stores(str(bucket / "merged"), [str(bucket / "out")])
+    assert (merged.path / names[0]).read_bytes() == (local.path / names[0]).read_bytes()
     (bucket / "out" / names[1]).unlink()
     same(data, "out")  # what is missing is made again
     assert (bucket / "out" / names[1]).read_bytes() == (local.path / names[1]).read_bytes()

@@ -1,16 +1,18 @@
 """The worker that every engine runs."""
 
+import numpy as np
 import pytest
 from toy import ToyEncoder
 
 from meantime import MeantimeError, ViewSpec
 from meantime.cli.engine import choose_engine
 from meantime.datasets import load_dataset
-from meantime.encoders import load_encoder
+from meantime.encoders import TorchEncoder, load_encoder
 from meantime.engines import Job, LocalEngine, RayEngine, Worker, tally
 from meantime.engines.cluster import share
 from meantime.engines.ray_engine import _loader
 from meantime.engines.worker import of_shard
+from meantime.store import open_store, verify_store
 
 
 def test_shards_in_any_order_are_those_of_a_run(encode, photos, tmp_path):
@@ -38,6 +40,24 @@ def test_an_encoder_that_is_not_the_one_asked_for_is_refused(encode):
         _ = Worker(lambda: other, Job(None, plan, ViewSpec(n=5))).encoder
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_embeddings_without_a_direction_end_the_run_and_are_not_stored(encode, tmp_path, value):
+    class Overflowing(ToyEncoder):
+        def encode_images(self, pixels):
+            embeddings = super().encode_images(pixels)
+            if len(self.batches) == 5:  # in the second shard
+                embeddings[0] = value
+            return embeddings
+
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(MeantimeError, match=r"'toy' gives embeddings of 'green/0 .*zero or not finite"),
+    ):
+        encode("store", Overflowing())
+    verify_store(open_store(tmp_path / "store"))
+    assert len(open_store(tmp_path / "store")) == 3
+
+
 def test_an_encoder_is_loaded_again_by_its_name():
     embedded = load_encoder("embedded")
     again = _loader(embedded)(threads=1)
@@ -46,6 +66,11 @@ def test_an_encoder_is_loaded_again_by_its_name():
     assert again.threads == 1
     own = ToyEncoder()
     assert _loader(own)(threads=1) is own
+    for name in ("open_clip:CLIP", "transformers:CLIPModel"):  # as `load_encoder(model, …)` names them
+        wrapped = object.__new__(TorchEncoder)
+        wrapped.name = name
+        with pytest.raises(MeantimeError, match=rf"cannot load '{name}'.*RayEngine\(load="):
+            _loader(wrapped)
 
 
 def test_progress_is_told_now_and_then_and_in_the_end_exactly(monkeypatch):
@@ -99,6 +124,12 @@ def test_a_cluster_is_shared_among_the_workers(machines, workers, gpu, expected)
     assert share(FakeRay(*machines), workers, gpu) == expected
 
 
+def test_gpus_that_will_never_come_are_not_waited_for():
+    with pytest.raises(MeantimeError, match="this machine has none; leave --device out"):
+        share(FakeRay({"CPU": 8.0}), None, True, own=True)
+    assert share(FakeRay({"CPU": 8.0, "GPU": 1.0}), None, True, own=True) == (1, 8.0, 1)
+
+
 def test_an_engine_is_chosen_by_name():
     calls = []
 
@@ -110,9 +141,12 @@ def test_an_engine_is_chosen_by_name():
     _, engine = choose_engine("ray", load, "cuda", "auto", 3)
     assert (engine.address, engine.workers, engine.gpu) == ("auto", 3, True)
     engine.load(threads=2)
-    assert calls == [{"device": "cuda"}, {}, {"device": "cuda", "threads": 2}]
+    # The driver has no GPU here, but must have the encoder of the workers and not an export that stands in for it.
+    assert calls == [{"device": "cuda"}, {"device": "cpu"}, {"device": "cuda", "threads": 2}]
     assert isinstance(engine, RayEngine)
     assert choose_engine("ray", load, "auto", None, None)[1].gpu is None
+    choose_engine("ray", load, "cpu", None, None)
+    assert calls[-2:] == [{"device": "auto"}, {"device": "cpu"}]
     with pytest.raises(MeantimeError, match="expected local or ray"):
         choose_engine("spark", load, "auto", None, None)
     with pytest.raises(MeantimeError, match="belong to --engine ray"):

@@ -1,4 +1,5 @@
 import json
+import tarfile
 from collections import Counter
 
 import numpy as np
@@ -79,6 +80,21 @@ def test_a_table_with_a_column_of_splits(make_photos):
     assert (len(pools.train.samples), len(pools.val.samples), pools.whole) == (8, 4, False)
     (folder / "labels.csv").write_text("\n".join(["file,name", *(row.rpartition(",")[0] for row in rows)]))
     assert find_pools(str(folder)).whole
+
+
+def test_tars_that_are_named_after_splits(make_photos, tmp_path):
+    folder = make_photos()
+    (tmp_path / "tars").mkdir()
+    for split in ("train", "val"):
+        with tarfile.open(tmp_path / "tars" / f"{split}-0.tar", "w") as tar:
+            for colour in ("red", "green"):
+                label = tmp_path / f"{colour}.cls"
+                label.write_text(colour)
+                for i in range(4 if split == "train" else 2):
+                    tar.add(folder / colour / f"{i}.png", f"{colour}{i}.png")
+                    tar.add(label, f"{colour}{i}.cls")
+    pools = find_pools(str(tmp_path / "tars"))
+    assert (len(pools.train.samples), len(pools.val.samples), pools.whole) == (8, 4, False)
 
 
 def test_a_class_without_a_photo_is_an_error_unless_its_text_is_to_speak(make_photos):

@@ -1,5 +1,6 @@
 """Damaged, foreign and contradictory stores: each a clear error."""
 
+import errno
 import json
 import shutil
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 from toy import ToyEncoder
 
 from meantime import MeantimeError
-from meantime.store import Row, merge_stores, open_store, open_writer, verify_store
+from meantime.store import Row, merge, merge_stores, open_store, open_writer, verify_store
 
 
 def edit(folder, change):
@@ -137,17 +138,59 @@ def test_two_encoders_or_seeds_do_not_merge(encode, tmp_path):
 def test_a_merge_refuses_contradictions_damage_and_a_full_place(encode, tmp_path, photos):
     encode("a")
     encode("b", batch=5)
-    with pytest.raises(MeantimeError, match="not empty"):
-        merge_stores(tmp_path / "a", [tmp_path / "b"])
+    encode("part", part=(1, 2))
+    with pytest.raises(MeantimeError, match=r"parts is 2, asked 1"):
+        merge_stores(tmp_path / "part", [tmp_path / "b"])
+    with pytest.raises(MeantimeError, match="is not a store"):
+        merge_stores(photos, [tmp_path / "b"])
     with pytest.raises(MeantimeError, match="no stores"):
         merge_stores(tmp_path / "c", [])
     shutil.copy(photos / "red" / "1.png", photos / "blue" / "0.png")
     encode("d")
     with pytest.raises(MeantimeError, match=r"shard-00000.parquet differs between"):
         merge_stores(tmp_path / "c", [tmp_path / "a", tmp_path / "d"])
+    assert not (tmp_path / "c").exists()
+    with pytest.raises(MeantimeError, match=r"shard-00000.parquet differs between"):
+        merge_stores(tmp_path / "d", [tmp_path / "a"])
     edit(tmp_path / "b", lambda m: m["shards"][0].update(sha256="0"))
     with pytest.raises(MeantimeError, match="wrong checksum"):
-        merge_stores(tmp_path / "c", [tmp_path / "a", tmp_path / "b"])
+        merge_stores(tmp_path / "c", [tmp_path / "b"])
+
+
+def test_a_merge_that_stops_goes_on_with_what_is_not_there_yet(encode, tmp_path, monkeypatch):
+    parts = [encode(f"part{i}", part=(i, 2), ensemble=True).path for i in (1, 2)]
+    original, copied = merge._copy_bytes, []
+
+    def copy(source, target):
+        copied.append(source.name)
+        if len(copied) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(source, target)
+
+    monkeypatch.setattr(merge, "_copy_bytes", copy)
+    with pytest.raises(MeantimeError, match=r"cannot write.*No space left"):
+        merge_stores(tmp_path / "merged", parts)
+    heard = []
+    merged = merge_stores(tmp_path / "merged", parts, lambda *counts: heard.append(counts))
+    assert sorted(copied) == sorted([*(f.file for f in merged.manifest.files), copied[4]])  # each once, one twice
+    assert heard == [(i, 6) for i in range(1, 7)]
+    assert merged.complete
+    verify_store(merged)
+    merge_stores(tmp_path / "merged", parts)
+    assert len(copied) == 7
+
+
+def test_two_lists_of_classes_are_told_apart_by_what_differs(encode):
+    plan = replace(encode().plan, classes=tuple("abcdefgh"))
+    assert plan.differences(replace(plan, classes=tuple("abcdeXgh"))) == ["classes[5] is 'f', asked 'X'"]
+    assert plan.differences(replace(plan, classes=tuple("abcdefg"))) == [
+        "classes is 8 names ('a', 'b', 'c', …), asked 7 names ('a', 'b', 'c', …)"
+    ]
+
+
+def test_parts_are_counted_from_one_to_all(encode):
+    with pytest.raises(MeantimeError, match="part 9 of 8 was asked for; expected 1/8 to 8/8"):
+        replace(encode().plan, part=9, parts=8)
 
 
 def test_a_writer_refuses_rows_that_do_not_fit(encode, tmp_path):

@@ -45,10 +45,10 @@ def test_templates_give_the_ensemble_too(arrays, tmp_path):
         ({"labels": np.zeros(6, int)}, r"'labels' has the shape \(6,\); expected \(7,\)"),
         ({"labels": np.zeros(7)}, "expected integers"),
         ({"views": np.zeros((7, 6), np.float32)}, r"expected \(M, N, d\)"),
-        ({"views": np.zeros((7, 4, 6), np.float32)}, "zero or not finite"),
+        ({"views": np.zeros((7, 4, 6), np.float32)}, r"view 0 of image 0 \('000000'\) is zero or not finite"),
         ({"views": np.full((7, 4, 6), np.nan, np.float32)}, "zero or not finite"),
         ({"text_single": np.ones((2, 6))}, r"'text_single' has the shape \(2, 6\); expected \(3, 6\)"),
-        ({"text_ensemble": np.ones((3, 5))}, "text_ensemble has the shape"),
+        ({"text_ensemble": np.ones((3, 5))}, "'text_ensemble' has the shape"),
         ({"boxes": np.ones((7, 3, 4))}, "'boxes' has the shape"),
         ({"names": np.array(["a", None], object)}, "plain arrays"),
     ],
@@ -56,6 +56,14 @@ def test_templates_give_the_ensemble_too(arrays, tmp_path):
 def test_arrays_that_do_not_fit_together(arrays, tmp_path, change, message):
     with pytest.raises(MeantimeError, match=message):
         import_arrays(save(tmp_path, arrays | change), tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_view_without_direction_is_named_and_nothing_is_left_behind(arrays, tmp_path):
+    arrays["views"][5, 2] = np.nan
+    with pytest.raises(MeantimeError, match=r"view 2 of image 5 \('000005'\)"):
+        import_arrays(save(tmp_path, arrays), tmp_path / "s", shard_size=2)
+    assert not (tmp_path / "s").exists()
 
 
 def test_files_that_are_no_arrays(arrays, tmp_path):

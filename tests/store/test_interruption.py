@@ -1,6 +1,7 @@
 """Whatever stops a run, the same store comes out in the end, and nothing is overwritten."""
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 from toy import ToyEncoder
 
 from meantime import MeantimeError, ViewSpec
+from meantime.datasets import load_dataset
 from meantime.store import open_store, verify_store
 from meantime.store import writer as writing
+from meantime.store.encode import encode_dataset
 
 
 def content(folder):
@@ -76,7 +79,8 @@ def test_kill_9_at_any_moment_is_resumed_to_the_same_bytes(encode, photos, tmp_p
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    (tmp_path / "killed" / "shard-00001.parquet.part").write_bytes(b"half a shard")  # what a killed write leaves
+    remains = tmp_path / "killed" / "shard-00001.parquet.0123456789ab.part"
+    remains.write_bytes(b"half a shard")  # what a killed write leaves
     encode("killed", batch=5, resume=True)
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
@@ -120,6 +124,44 @@ def test_nothing_is_overwritten_without_being_asked(encode, tmp_path):
             encode("mine", resume=resume)
     assert content(tmp_path / "store") == before
     assert sorted(content(tmp_path / "mine")) == ["thesis.tex"]
+
+
+def test_only_our_own_remains_are_swept(encode, tmp_path):
+    mine = tmp_path / "store" / "film.mkv.part"
+    mine.parent.mkdir()
+    mine.write_text("a download")
+    with pytest.raises(MeantimeError, match="not empty"):
+        encode()
+    mine.rename(tmp_path / "film.mkv.part")
+    encode()
+    (tmp_path / "film.mkv.part").rename(mine)
+    (tmp_path / "store" / "manifest.json.0123456789ab.part").write_text("{")
+    encode(resume=True)
+    assert [path.name for path in mine.parent.glob("*.part")] == ["film.mkv.part"]
+
+
+def test_a_folder_with_a_colon_is_no_url(encode, tmp_path, monkeypatch, photos):
+    monkeypatch.chdir(tmp_path)
+    store = encode_dataset(load_dataset(str(photos)), "a:b", ToyEncoder(), ViewSpec(n=2))
+    assert len(next(store.batches(20))) == 11
+
+
+def test_a_file_system_without_locks_is_written_to_with_a_warning(encode, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.warns(UserWarning, match="has no locks"):
+        assert encode().complete
+
+
+def test_without_parquet_nothing_is_left_behind(encode, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow.parquet", None)
+        with pytest.raises(MeantimeError, match=r"meantime\[parquet\]"):
+            encode()
+    assert not (tmp_path / "store").exists()
+    assert encode().complete
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What goes into a store comes out of it."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from toy import ToyEncoder, picture
 import meantime as mt
 from meantime import MeantimeError, ViewSpec, pipeline
 from meantime.datasets import load_dataset
+from meantime.engines import LocalEngine
+from meantime.engines.images import encode_images
 from meantime.labels import templates80
 from meantime.registry import training_free
-from meantime.store import open_store
+from meantime.store import merge_stores, open_store, verify_store
 from meantime.store.encode import encode_dataset
 from meantime.views import pixel_hash
 
@@ -42,6 +45,18 @@ def test_an_unreadable_image_is_listed_and_the_others_keep_their_numbers(encode)
     assert "not an image" in error["error"]
     index = np.concatenate([batch.index for batch in store.batches(2)])
     assert index.tolist() == [i for i in range(12) if i != 6]
+
+
+def test_file_names_that_are_no_utf8_are_stored(encode, photos, tmp_path):
+    odd = photos / "red" / os.fsdecode(b"caf\xe9.png")
+    (photos / "red" / "0.png").rename(odd)
+    (photos / "green" / "2.png").rename(photos / "green" / os.fsdecode(b"caf\xe9.png"))
+    store = encode()
+    assert r"red/caf\xe9.png" in next(store.batches(20)).keys
+    assert store.errors[0]["key"] == r"green/caf\xe9.png"
+    classifier = mt.Classifier(["red", "blue"], ToyEncoder(), views=2)
+    images = encode_images([odd], tmp_path / "images", classifier, LocalEngine())
+    assert next(images.batches(1)).keys[0].endswith(r"caf\xe9.png")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 50])
@@ -111,6 +126,8 @@ def test_a_store_of_nothing_but_unreadable_images(tmp_path):
     assert len(store.errors) == 2
     assert list(store.batches(3)) == []
     assert store.labels.tolist() == []
+    verify_store(store)
+    assert len(merge_stores(tmp_path / "merged", [store.path]).errors) == 2
 
 
 def test_reading_keeps_one_row_group_in_memory(encode, tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """`meantime encode` and `meantime store` as they are typed."""
 
+import shutil
+
 import numpy as np
 import pytest
 from toy import ToyEncoder
@@ -76,6 +78,25 @@ def test_parts_are_merged(run, photos, tmp_path):
     assert "as in 2/8" in run("encode", photos, "--out", tmp_path / "x", "--part", "two")[2]
 
 
+def test_stores_by_url(run, photos, arrays, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez(tmp_path / "x.npz", **arrays)
+    url = (tmp_path / "bucket").as_uri()
+    assert run("store", "import", "x.npz", "--out", f"{url}/s")[0] == 0
+    assert run("store", "merge", f"{url}/all", f"{url}/s")[0] == 0
+    assert run("store", "verify", f"{url}/all")[0] == 0
+    assert not list(tmp_path.glob("file:*"))
+    for command in (("encode", "pets", "--out", "s", "--root"), ("datasets", "check", "pets")):
+        code, *said = run(*command, "s3://bucket/pets")
+        assert code
+        assert "read from local folders, but its root is 's3://bucket/pets'" in "".join(said)
+
+
+def test_threads_are_counted_from_one(run, photos, tmp_path):
+    code, _, err = run("encode", photos, "--out", tmp_path / "s", "--threads", -1)
+    assert (code, "--threads" in err) == (2, True)
+
+
 def test_import(run, arrays, tmp_path):
     np.savez(tmp_path / "x.npz", **arrays)
     code, out, _ = run("store", "import", tmp_path / "x.npz", "--out", tmp_path / "s", "--logit-scale", 30)
@@ -93,6 +114,42 @@ def test_a_dataset_with_problems_is_not_encoded_unless_asked(run, photos, tmp_pa
     assert not (tmp_path / "s").exists()
     assert run(*arguments, "--unchecked")[0] == 0
     assert "where does imagenet lie" in run("encode", "imagenet", "--out", tmp_path / "s", "--unchecked")[2]
+
+
+def test_a_problem_of_loading_is_not_one_that_unchecked_would_pass_over(run, photos, tmp_path):
+    code, _, err = run("encode", "imagenet", "--root", photos, "--out", tmp_path / "s")
+    assert (code, "--unchecked" in err) == (2, False)
+
+
+def test_files_that_a_table_lists_must_be_there(run, photos, tmp_path):
+    rows = "".join(f"{path.relative_to(photos)},{path.parent.name}\n" for path in sorted(photos.rglob("*.png")))
+    (photos / "x.csv").write_text("file,name\n" + rows)
+    (photos / "red").rename(tmp_path / "elsewhere")
+    arguments = ("encode", photos / "x.csv", "--out", tmp_path / "s", "--views", 2)
+    code, _, err = run(*arguments)
+    assert (code, "4 of 12 listed images are missing (red/0.png" in err) == (2, True)
+    assert not (tmp_path / "s").exists()
+    assert run(*arguments, "--unchecked")[0] == 0
+
+
+def test_images_that_can_be_read_later_are_encoded_then(run, photos, tmp_path):
+    whole = tmp_path / "whole"
+    shutil.copytree(photos, whole)
+    for path in photos.rglob("*.png"):
+        path.write_bytes(b"")  # as on a disk that went away
+    arguments = ("encode", photos, "--out", tmp_path / "s", "--views", 3, "--shard", 5)
+    code, out, err = run(*arguments)
+    assert code == 1
+    assert "0 images in" in out
+    assert "--retry" in err
+    shutil.copytree(whole, photos, dirs_exist_ok=True)
+    assert run(*arguments, "--resume")[0] == 1
+    code, out, _ = run(*arguments, "--retry")
+    assert (code, "11 images in" in out) == (0, True)
+    first = (tmp_path / "s" / "shard-00000.parquet").stat().st_ino
+    assert run(*arguments, "--retry")[0] == 0  # of the others none is made again
+    assert (tmp_path / "s" / "shard-00000.parquet").stat().st_ino == first
+    assert run("store", "verify", tmp_path / "s")[0] == 0
 
 
 def test_own_labels_and_a_wrong_augmentation(run, photos, tmp_path):

@@ -1,6 +1,5 @@
 """`meantime datasets`: which there are, and whether one on disk is what the paper measured on."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,7 +27,7 @@ def list_() -> None:
 @app.command("check")
 def check(
     name: Annotated[str, typer.Argument(help="One of `meantime datasets list`, or the path of your own data")],
-    root: Annotated[Path | None, typer.Argument(help="Its folder, or the one that holds many datasets")] = None,
+    root: Annotated[str | None, typer.Argument(help="Its folder, or the one that holds many datasets")] = None,
     split: Annotated[str, typer.Option(help="test, train or val; or the release's own: release, all")] = "test",
 ) -> None:
     """Count images and classes against the published sizes, and look for the classic mistakes."""

@@ -13,7 +13,8 @@ from rich.progress import Progress
 from meantime import pipeline
 from meantime.cli import engine as e
 from meantime.cli import options as o
-from meantime.datasets import check_dataset, list_datasets, load_dataset
+from meantime.datasets import list_datasets, load_dataset
+from meantime.datasets.check import missing_files, problems, published_sizes
 from meantime.datasets.part import subset as take
 from meantime.encoders import load_encoder
 from meantime.errors import MeantimeError
@@ -25,12 +26,15 @@ from meantime.views import ViewSpec
 def encode(
     dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a folder, a table, or tar files")],
     out: Annotated[str, typer.Option(help="The store: a new folder or URL, or one to go on with (--resume)")],
-    root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
+    root: Annotated[str | None, typer.Option(help="Where a named dataset lies")] = None,
     split: Annotated[str, typer.Option(help="test, train or val")] = "test",
     labels: Annotated[
         str | None, typer.Option(help="Class names for your own data: a,b | names.txt | imagenet")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store that was interrupted")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Go on, and make shards with unreadable images once more")
+    ] = False,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Also keep the 80 prompts, for methods with +e")] = False,
     augment: Annotated[str, typer.Option(help="crop or augmix")] = "crop",
     diffusion: Annotated[
@@ -53,12 +57,13 @@ def encode(
     workers: e.WorkersOption = None,
 ) -> None:
     """Encode a dataset once; every table and every idea then reads the store."""
-    if dataset in list_datasets() and not unchecked:
-        report = check_dataset(dataset, root, split)
-        if not report.ok:
-            raise MeantimeError("; ".join(report.problems) + ". --unchecked encodes it all the same")
     names = None if labels is None else as_labels(labels).names
     data = load_dataset(dataset, root, split, class_names=names)
+    if not unchecked:
+        named = dataset in list_datasets()
+        found = problems(data, *published_sizes(dataset, split)) if named else missing_files(data, remote=False)
+        if found:
+            raise MeantimeError("; ".join(found) + ". --unchecked encodes it all the same")
     if subset is not None:
         data = take(data, subset)
     if augment not in ("crop", "augmix"):
@@ -87,7 +92,8 @@ def encode(
                 seed=seed,
                 prompt=data.prompt,
                 ensemble=ensemble,
-                resume=resume,
+                resume=resume or retry,
+                retry=retry,
                 shard_size=shard,
                 part=_part(part),
                 batch=batch,
@@ -101,6 +107,10 @@ def encode(
     for error in store.errors:
         print(f"meantime: {error['error']}", file=sys.stderr)
     print(f"{len(store)} images in {out}" + (f", {len(store.errors)} unreadable" if store.errors else ""))
+    if store.errors:
+        print("meantime: once these can be read, --retry encodes them", file=sys.stderr)
+        if not len(store):
+            raise typer.Exit(1)
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from rich.progress import Progress
 
 from meantime.classifier import Classifier
 from meantime.encoders import Encoder
+from meantime.encoders.torch_towers import choose_device
 from meantime.engines import Engine, LocalEngine, RayEngine
 from meantime.errors import MeantimeError
 from meantime.extras import optional
@@ -41,8 +42,17 @@ def choose_engine(
         raise MeantimeError(f"the engine is {engine!r}; expected local or ray")
     optional("ray", "--engine ray", "ray")  # before anything else that is missing: this extra brings it all
     gpu = None if device == "auto" else device.startswith("cuda")
-    # The driver embeds texts only, and may well be a machine without the workers' GPU.
-    return load(), RayEngine(address, workers, gpu, partial(load, device=device))
+    return load(device=_here(device)), RayEngine(address, workers, gpu, partial(load, device=device))
+
+
+def _here(device: str) -> str:
+    """The driver embeds texts only, and may well be a machine without the workers' GPU: its CPU gives the same."""
+    if not device.startswith(("cuda", "mps")):
+        return device
+    try:
+        return choose_device(device)
+    except MeantimeError:
+        return "cpu"
 
 
 @contextmanager

@@ -39,6 +39,8 @@ def plan(
 
     if images < 1 or views < 1 or hours <= 0:
         raise MeantimeError(f"{images:g} images, {views} views in {hours:g} hours; expected 1 or more of each")
+    if views_per_second is not None and views_per_second <= 0:
+        raise MeantimeError(f"--views-per-second is {views_per_second:g}; expected more than 0")
     if measure:
         from meantime.encoders import load_encoder
         from meantime.views import ViewSpec

@@ -53,18 +53,20 @@ def verify(store: StoreArgument) -> None:
 
 @app.command()
 def merge(
-    out: Annotated[Path, typer.Argument(help="The new store")],
-    stores: Annotated[list[Path], typer.Argument(help="Stores that hold parts of one dataset")],
+    out: Annotated[str, typer.Argument(help="The new store: a folder or a URL")],
+    stores: Annotated[list[str], typer.Argument(help="Stores that hold parts of one dataset")],
 ) -> None:
-    """Put parts of one dataset together; nothing of the parts is changed."""
-    merged = merge_stores(out, stores)
+    """Put parts of one dataset together; nothing of the parts is changed. If interrupted, run it again."""
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("merging", total=None)
+        merged = merge_stores(out, stores, lambda done, total: bar.update(task, completed=done, total=total))
     print(f"{_images(merged)} in {out}")
 
 
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help=".npz: views, labels, names, text_single, and what else there is")],
-    out: Annotated[Path, typer.Option(help="The new store")],
+    out: Annotated[str, typer.Option(help="The new store: a folder or a URL")],
     name: Annotated[str | None, typer.Option(help="Of the dataset; by default the file's")] = None,
     encoder: Annotated[str | None, typer.Option(help="What made the embeddings")] = None,
     logit_scale: Annotated[float, typer.Option(help="tau of that encoder")] = 100.0,

@@ -11,6 +11,15 @@ from meantime.images import ImageSource
 from meantime.labels import TEMPLATE
 
 
+def storable(name: str) -> str:
+    """A name of a file as a text that can be stored: bytes that are no UTF-8 become \\xe9 and the like.
+
+    >>> storable("caf\\udce9.jpg")
+    'caf\\\\xe9.jpg'
+    """
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 class Sample(NamedTuple):
     """One image: where its pixels come from, the number of its class, and its name within the dataset."""
 

@@ -9,6 +9,7 @@ from meantime.datasets.base import Dataset
 from meantime.datasets.declarations import list_datasets
 from meantime.datasets.load import load_dataset
 from meantime.errors import MeantimeError
+from meantime.remote import is_url
 
 WNID = re.compile(r"n\d{8}")
 SHOWN = 3  # names in a message
@@ -45,37 +46,51 @@ def check_dataset(
 
     ``images`` and ``classes`` replace the published sizes. Anybody's own data has none, and is checked without.
     """
-    declaration = list_datasets().get(name)
-    if declaration is not None:
-        published = {"test": declaration.test, **declaration.others}
-        images = published.get(split) if images is None else images
-        classes = declaration.classes if classes is None else classes
+    published = published_sizes(name, split)
+    images = published[0] if images is None else images
+    classes = published[1] if classes is None else classes
     where = str(name if root is None else root)
     try:
         dataset = load_dataset(name, root, split)
     except MeantimeError as error:
         return Report(name, where, split, 0, 0, images, classes, [str(error)])
-    occurring = set(dataset.samples.labels)
-    problems = [
-        *_missing(dataset),
+    found = problems(dataset, images, classes)
+    occurring = len(set(dataset.samples.labels))
+    return Report(name, where, split, len(dataset.samples), occurring, images, classes, found)
+
+
+def published_sizes(name: str, split: str) -> tuple[int | None, int | None]:
+    """Images and classes of a dataset of the paper; of anybody's own data nobody knows."""
+    declaration = list_datasets().get(name)
+    if declaration is None:
+        return None, None
+    return {"test": declaration.test, **declaration.others}.get(split), declaration.classes
+
+
+def problems(dataset: Dataset, images: int | None, classes: int | None) -> list[str]:
+    """What is wrong with a dataset that was read, each in a sentence."""
+    return [
+        *missing_files(dataset),
         *_string_sorted(dataset),
         *_strangers(dataset),
-        *_counts(dataset, occurring, images, classes),
+        *_counts(dataset, images, classes),
     ]
-    return Report(name, where, split, len(dataset.samples), len(occurring), images, classes, problems)
 
 
-def _missing(dataset: Dataset) -> list[str]:
-    """Files that a list names and that are not there. Samples of archives were found as they were indexed."""
+def missing_files(dataset: Dataset, *, remote: bool = True) -> list[str]:
+    """Files that a list names and that are not there. Samples of archives were found as they were indexed.
+
+    Without ``remote`` only local files are looked for: each of the others would be a request.
+    """
     sources = dataset.samples.sources
     if not isinstance(sources, list):
         return []
-    missing = [key for key, path in zip(dataset.samples.keys, sources, strict=True) if not path.is_file()]
+    asked = [(key, path) for key, path in zip(dataset.samples.keys, sources, strict=True) if remote or not is_url(path)]
+    missing = [key for key, path in asked if not path.is_file()]
     if not missing:
         return []
-    first = ", ".join(missing[:SHOWN])
     hint = "; all of them, so the images are probably a folder off" if len(missing) == len(sources) else ""
-    return [f"{len(missing)} of {len(sources)} listed images are missing ({first}, …){hint}"]
+    return [f"{len(missing)} of {len(sources)} listed images are missing ({_first(missing)}){hint}"]
 
 
 def _string_sorted(dataset: Dataset) -> list[str]:
@@ -109,23 +124,28 @@ def _strangers(dataset: Dataset) -> list[str]:
         return []
     return [
         f"{len(strange)} folders in {str(top)!r} hold no image of a class of {dataset.name} "
-        f"({', '.join(strange[:SHOWN])}, …): they are empty, nested one folder too deep, or of another dataset"
+        f"({_first(strange)}): they are empty, nested one folder too deep, or of another dataset"
     ]
 
 
-def _counts(dataset: Dataset, occurring: set[int], images: int | None, classes: int | None) -> list[str]:
-    problems = []
-    if classes is not None and len(dataset.class_names) < classes:
-        problems.append(f"{len(dataset.class_names)} classes, published are {classes}")
+def _counts(dataset: Dataset, images: int | None, classes: int | None) -> list[str]:
+    found = []
+    occurring, names = set(dataset.samples.labels), len(dataset.class_names)
+    declared = list_datasets().get(dataset.name)
+    if classes is not None and (names < classes or (declared is not None and names != classes == declared.classes)):
+        found.append(f"{names} classes, published are {classes}")
     elif classes is not None and len(occurring) != classes:
         empty = [name for label, name in enumerate(dataset.class_names) if label not in occurring]
-        problems.append(
-            f"{len(occurring)} classes have images, published are {classes}; none of {', '.join(empty[:SHOWN])}, …"
-        )
+        which = f"; none of {_first(empty)}" if empty else ""
+        found.append(f"{len(occurring)} classes have images, published are {classes}{which}")
     count = len(dataset.samples)
     if images is not None and count != images:
-        problems.append(f"{count} images, published are {images} ({count - images:+d})")
+        found.append(f"{count} images, published are {images} ({count - images:+d})")
     twice = [key for key, times in Counter(dataset.samples.keys).items() if times > 1]
     if twice:
-        problems.append(f"{len(twice)} images are listed more than once ({', '.join(twice[:SHOWN])}, …)")
-    return problems
+        found.append(f"{len(twice)} images are listed more than once ({_first(twice)})")
+    return found
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

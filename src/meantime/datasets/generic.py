@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from meantime.datasets.base import Dataset, Samples
+from meantime.datasets.base import Dataset, Samples, storable
 from meantime.datasets.layouts import lines, samples_below
 from meantime.errors import MeantimeError
 from meantime.images import find_images
@@ -59,22 +59,39 @@ def class_file(folder: Path) -> tuple[str, ...] | None:
     return tuple(lines(path)) if path.is_file() else None
 
 
+def split_folder(root: Path, split: str) -> Path:
+    """The folder of a split, where there is one for each; else the root itself, which is not divided."""
+    there = [s for s in SPLITS if (root / s).is_dir()]
+    if there and (root / split).is_dir():
+        return root / split
+    # A class may be called "train" too, but then others lie beside it that are no splits.
+    if there and not any(p.name not in SPLITS and not p.name.startswith(".") and p.is_dir() for p in root.iterdir()):
+        raise MeantimeError(f"{no_split(root, there, split)}, or give the folder {str(root / there[0])!r}")
+    return root
+
+
+def no_split(root: Path, there: Sequence[str], split: str) -> str:
+    """What to say where a split is not there, but others are."""
+    return f"{str(root)!r} has {', '.join(there)} but no {split!r}; ask for one of these, as in --split {there[0]}"
+
+
 def from_folder(root: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
     """A folder with a sub-folder for each class; or with train, val and test, and the classes in these."""
-    base = root / split if (root / split).is_dir() and any((root / s).is_dir() for s in SPLITS) else root
+    base = split_folder(root, split)
     found = [path for path in find_images([base]) if path.parent != base]
     if not found:
         raise MeantimeError(f"{str(base)!r} has no images in sub-folders; expected one for each class, named after it")
-    relative = [path.relative_to(base) for path in found]
-    folders = {path.parts[0] for path in relative}
+    relative = [(storable(path.relative_to(base).parts[0]), path.relative_to(base).as_posix()) for path in found]
+    folders = {folder for folder, _ in relative}
     names = tuple(class_names or class_file(root) or sorted_classes(folders))
     if all(folder.isdecimal() for folder in folders) and not folders <= set(names):
         labels = {folder: int(folder) for folder in folders}  # numbers of given names
     else:
         numbers = number_of(names, str(base))
         labels = {folder: label_of(folder, numbers, names, f"the folder {str(base)!r}") for folder in folders}
-    rows = sorted((labels[path.parts[0]], path.as_posix()) for path in relative)
-    return Dataset(root.resolve().name, names, samples_below(base, [(key, label) for label, key in rows]), split)
+    rows = sorted((labels[folder], path) for folder, path in relative)
+    samples = samples_below(base, [(path, label) for label, path in rows])
+    return Dataset(storable(root.resolve().name), names, samples, split)
 
 
 def from_table(path: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
@@ -84,9 +101,8 @@ def from_table(path: Path, split: str = "test", class_names: Sequence[str] | Non
     else those of a ``classnames.txt`` beside the table, else those that occur. Where there is a column ``split``,
     only rows of that split are taken.
     """
-    rows = _rows(path)
-    if rows and "split" in rows[0]:
-        rows = [row for row in rows if row["split"] == split]
+    numbered = [(number, row) for number, row in enumerate(_rows(path), 1) if row.get("split", split) == split]
+    rows = [row for _, row in numbered]
     if not rows:
         raise MeantimeError(f"{str(path)!r} has no rows for the split {split!r}")
     file_column = next((column for column in FILE_COLUMNS if column in rows[0]), None)
@@ -97,6 +113,10 @@ def from_table(path: Path, split: str = "test", class_names: Sequence[str] | Non
             f"{str(path)!r} has the columns {', '.join(rows[0])}; expected one of {', '.join(FILE_COLUMNS)}, and "
             f"numbers in {' or '.join(INDEX_COLUMNS)} or names in {' or '.join(NAME_COLUMNS)}"
         )
+    for number, row in numbered:
+        for what, column in (("file", file_column), ("label", name_column)):  # numbers are there in all rows
+            if column is not None and (row[column] is None or not str(row[column]).strip()):
+                raise MeantimeError(f"row {number} of {str(path)!r} has no {what}: its {column!r} is empty; fill it in")
     names = tuple(class_names or class_file(path.parent) or ())
     if not names and name_column is not None:
         names = tuple(sorted_classes({str(row[name_column]) for row in rows}))
@@ -111,7 +131,7 @@ def from_table(path: Path, split: str = "test", class_names: Sequence[str] | Non
         numbers = number_of(names, str(path))
         labels = [label_of(str(row[name_column]), numbers, names, repr(str(path))) for row in rows]
     keys = [as_path(str(row[file_column])).as_posix() for row in rows]
-    name = path.resolve().parent.name if path.name == "labels.csv" else path.stem
+    name = storable(path.resolve().parent.name if path.name == "labels.csv" else path.stem)
     dataset = Dataset(name, names, Samples([_beside(path, key) for key in keys], labels, keys), split)
     if number_column is not None and name_column is not None:
         _check_names(path, rows, name_column, dataset)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from meantime.datasets.base import Samples
+from meantime.datasets.base import Samples, storable
 from meantime.datasets.wnids import wnid_names
 from meantime.errors import MeantimeError
 from meantime.images import EXTENSIONS
@@ -39,8 +39,9 @@ def first_folder(base: Path, places: Sequence[str]) -> Path | None:
 
 def samples_below(folder: Path, rows: Sequence[tuple[str, int]]) -> Samples:
     """Samples of (path relative to ``folder``, label)."""
-    keys = [key for key, _ in rows]
-    return Samples([folder / key for key in keys], [label for _, label in rows], keys)
+    return Samples(
+        [folder / path for path, _ in rows], [label for _, label in rows], [storable(path) for path, _ in rows]
+    )
 
 
 def image_names(folder: Path) -> list[str]:
@@ -58,7 +59,7 @@ class ClassFolders:
 
     places: Mapping[str, tuple[str, ...]]  # split -> where its class folders may be
     by: str = "wnid"  # or "number"
-    subset: str = ""  # of ImageNet's classes: "A", "R", or all
+    subset: str | tuple[str, ...] = ""  # of ImageNet's classes: "A", "R", wnids in the order of their labels, or all
 
     def images_in(self, base: Path, split: str) -> Path | None:
         """The first place that holds at least one class folder."""
@@ -216,7 +217,11 @@ def lines(path: Path) -> list[str]:
     """The lines of a text file that say something."""
     if not path.is_file():
         raise MeantimeError(f"{str(path)!r} is missing; it belongs to the release")
-    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # editors of Windows put a mark before the first line
+    except UnicodeDecodeError as error:
+        raise MeantimeError(f"{str(path)!r} is not text in UTF-8 ({error}); save it as such") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def words_of(camel: str) -> str:

@@ -10,7 +10,7 @@ from meantime.datasets.generic import from_folder, from_table
 from meantime.datasets.locate import locate
 from meantime.datasets.webdataset import from_tars, tar_files
 from meantime.errors import MeantimeError
-from meantime.remote import as_path
+from meantime.remote import as_path, is_url
 
 TABLES = (".csv", ".parquet")
 
@@ -51,6 +51,10 @@ def load_dataset(
     declaration = declared(name)
     if root is None:
         raise MeantimeError(f"where does {name} lie? Give its folder, as in --root DIR")
+    if is_url(root):
+        raise MeantimeError(
+            f"{name} is read from local folders, but its root is {str(root)!r}; copy it to this machine"
+        )
     if class_names is not None:
         raise MeantimeError(f"{name} has class names of its own; they cannot be replaced")
     found = locate(declaration, Path(root), split)

@@ -3,15 +3,13 @@
 The draw depends on the number of images alone, so it needs no file, and a draw of fewer is a part of a draw of more.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import overload
+from dataclasses import replace
 
 import numpy as np
 
 from meantime.datasets.base import Dataset, Samples
+from meantime.datasets.webdataset import Members
 from meantime.errors import MeantimeError
-from meantime.images import ImageSource
 
 
 def draw(images: int, count: int, seed: int = 0) -> list[int]:
@@ -30,23 +28,8 @@ def draw(images: int, count: int, seed: int = 0) -> list[int]:
 def subset(dataset: Dataset, count: int, seed: int = 0) -> Dataset:
     """The dataset with ``count`` of its images, and all of its classes."""
     every, chosen = dataset.samples, draw(len(dataset.samples), count, seed)
-    listed = isinstance(every.sources, list)  # else read from an archive, each when it is asked for
-    sources = [every.sources[i] for i in chosen] if listed else _Chosen(every.sources, chosen)
+    sources = every.sources
+    # Those of archives are only read when they are asked for.
+    sources = sources.take(chosen) if isinstance(sources, Members) else [sources[i] for i in chosen]
     labels, keys = [every.labels[i] for i in chosen], [every.keys[i] for i in chosen]
     return replace(dataset, samples=Samples(sources, labels, keys))
-
-
-@dataclass(frozen=True)
-class _Chosen(Sequence[ImageSource]):
-    every: Sequence[ImageSource]
-    chosen: list[int]
-
-    def __len__(self) -> int:
-        return len(self.chosen)
-
-    @overload
-    def __getitem__(self, i: int) -> ImageSource: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[ImageSource]: ...
-    def __getitem__(self, i: int | slice) -> ImageSource | list[ImageSource]:
-        return [self.every[j] for j in self.chosen[i]] if isinstance(i, slice) else self.every[self.chosen[i]]

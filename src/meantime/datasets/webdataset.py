@@ -4,20 +4,29 @@ The tars are indexed once and images are read from their place when they are ask
 """
 
 import json
+import re
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import overload
 
-from meantime.datasets.base import Dataset, Samples
-from meantime.datasets.generic import class_file, label_of, number_of, sorted_classes
+from meantime.datasets.base import Dataset, Samples, storable
+from meantime.datasets.generic import (
+    SPLITS,
+    class_file,
+    label_of,
+    no_split,
+    number_of,
+    sorted_classes,
+    split_folder,
+)
 from meantime.errors import MeantimeError
 from meantime.images import EXTENSIONS
 
 
 @dataclass(frozen=True)
-class _Members(Sequence[bytes]):
+class Members(Sequence[bytes]):
     """Images by number, each read from its tar when asked for."""
 
     places: list[tuple[Path, int, int]]  # tar, offset, size
@@ -28,14 +37,22 @@ class _Members(Sequence[bytes]):
     @overload
     def __getitem__(self, i: int) -> bytes: ...
     @overload
-    def __getitem__(self, i: slice) -> "_Members": ...
-    def __getitem__(self, i: int | slice) -> "bytes | _Members":
+    def __getitem__(self, i: slice) -> "Members": ...
+    def __getitem__(self, i: int | slice) -> "bytes | Members":
         if isinstance(i, slice):
-            return _Members(self.places[i])
+            return Members(self.places[i])
         path, offset, size = self.places[i]
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(size)
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(size)
+        except OSError as error:
+            reason = " ".join(str(error).split())
+            raise MeantimeError(f"{str(path)!r} cannot be read ({reason}); what was finished is kept") from error
+
+    def take(self, chosen: Sequence[int]) -> "Members":
+        """Those of the numbers given; nothing is read."""
+        return Members([self.places[i] for i in chosen])
 
 
 def from_tars(root: Path, split: str = "test", class_names: Sequence[str] | None = None) -> Dataset:
@@ -54,7 +71,9 @@ def from_tars(root: Path, split: str = "test", class_names: Sequence[str] | None
         for key, (offset, size, label) in _index(tar).items():
             places.append((tar, offset, size))
             labels.append(label)
-            keys.append(f"{tar.stem}/{key}")
+            keys.append(storable(f"{tar.stem}/{key}"))
+    if not keys:
+        raise MeantimeError(f"the tar files of {str(root)!r} hold no images; known are {', '.join(EXTENSIONS)}")
     names = tuple(class_names or class_file(folder) or class_file(folder.parent) or ())
     numbered = all(label.isdecimal() for label in labels)
     if not names and numbered:
@@ -65,15 +84,31 @@ def from_tars(root: Path, split: str = "test", class_names: Sequence[str] | None
     else:
         numbers = number_of(names, str(root))
         values = [label_of(label, numbers, names, repr(str(root))) for label in labels]
-    return Dataset(root.resolve().name.removesuffix(".tar"), names, Samples(_Members(places), values, keys), split)
+    name = storable(root.resolve().name.removesuffix(".tar"))
+    return Dataset(name, names, Samples(Members(places), values, keys), split)
 
 
 def tar_files(root: Path, split: str) -> tuple[list[Path], Path]:
     """The tar files of a split in order, and the folder in which they lie."""
     if root.is_file():
         return [root], root.parent
-    folder = root / split if (root / split).is_dir() else root
-    return sorted(folder.glob("*.tar")), folder
+    if (root / split).is_dir():
+        return sorted((root / split).glob("*.tar")), root / split
+    tars = sorted(split_folder(root, split).glob("*.tar"))
+    there = named_splits(tars)
+    if there and split not in there:
+        raise MeantimeError(no_split(root, there, split))
+    return [tar for tar in tars if not there or _named(tar) == split], root
+
+
+def named_splits(tars: Iterable[Path]) -> list[str]:
+    """The splits that tars are named after (train-0.tar, val-0.tar); none where one of them is named otherwise."""
+    names = {_named(tar) for tar in tars}
+    return [] if None in names else sorted(name for name in names if name)
+
+
+def _named(tar: Path) -> str | None:
+    return next((split for split in SPLITS if re.match(f"{split}(?![a-z])", tar.name, re.IGNORECASE)), None)
 
 
 def _index(tar: Path) -> dict[str, tuple[int, int, str]]:
@@ -97,6 +132,8 @@ def _index(tar: Path) -> dict[str, tuple[int, int, str]]:
                     label = _label(text) if extension == "json" else text.strip()
                     if label is not None:
                         labels[key] = label
+    except MeantimeError:  # the object store does not answer
+        raise
     except (tarfile.TarError, OSError, ValueError) as error:
         raise MeantimeError(f"{str(tar)!r} is not a whole, uncompressed tar file ({error}); copy it again") from error
     end = tar.stat().st_size

@@ -15,10 +15,10 @@ PATIENCE = 10.0  # seconds for a cluster to answer at its address
 
 
 @contextmanager
-def cluster(ray: Any, address: str | None) -> Iterator[None]:
-    """A cluster for the run: the caller's own, the one at the address, or one that begins and ends here."""
+def cluster(ray: Any, address: str | None) -> Iterator[bool]:
+    """A cluster for the run: the caller's own, the one at the address, or one that begins and ends here (True)."""
     if ray.is_initialized():
-        yield
+        yield False
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what is told of a worker that died; it is replaced
@@ -36,7 +36,7 @@ def cluster(ray: Any, address: str | None) -> Iterator[None]:
             "`ray start --head`, give its address, or leave --address out to start one for the run"
         ) from error
     try:
-        yield
+        yield address is None
     finally:
         ray.shutdown()
 
@@ -48,12 +48,17 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
-def share(ray: Any, workers: int | None, gpu: bool | None) -> tuple[int, float, int]:
-    """Workers, and the cores and GPUs of each: the cluster's divided among them, never more than one machine has."""
+def share(ray: Any, workers: int | None, gpu: bool | None, own: bool = False) -> tuple[int, float, int]:
+    """Workers, and the cores and GPUs of each: the cluster's divided among them, never more than one machine has.
+
+    A cluster of our ``own`` has only what this machine has; to another, GPUs may come when they are asked for.
+    """
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cores, gpus = (sum(machine.get(kind, 0) for machine in machines) for kind in ("CPU", "GPU"))
     smallest = min((machine["CPU"] for machine in machines if machine.get("CPU")), default=1)
     gpu = gpus > 0 if gpu is None else gpu
+    if gpu and own and not gpus:
+        raise MeantimeError("a GPU for each worker was asked for, but this machine has none; leave --device out")
     workers = workers or max(1, int(gpus) if gpu else int(cores) // CORES)
     share = min(cores / workers, smallest)
     return workers, float(int(share)) if share >= 1 else max(share, 0.01), int(gpu)

@@ -8,7 +8,7 @@ import numpy as np
 from meantime import pipeline
 from meantime.classifier import Classifier
 from meantime.datasets import Dataset
-from meantime.datasets.base import Samples
+from meantime.datasets.base import Samples, storable
 from meantime.engines.worker import Engine
 from meantime.errors import ImageError
 from meantime.images import ImageSource
@@ -32,7 +32,7 @@ def encode_images(
 
     The names are not part of the store, so that other names can be asked of the same embeddings.
     """
-    keys = [pipeline.source_name(source) or f"image {i}" for i, source in enumerate(sources)]
+    keys = [storable(pipeline.source_name(source) or f"image {i}") for i, source in enumerate(sources)]
     return encode_dataset(
         Dataset("images", ("unlabelled",), Samples(sources, [0] * len(keys), keys)),
         out,

@@ -56,11 +56,12 @@ class RayEngine:
         if not numbers:
             return
         ray = optional("ray", "the engine 'ray'", "ray")
-        with cluster(ray, self.address):
-            workers, cpus, gpus = share(ray, self.workers, self._wants_gpu(encoder))
+        load = self.load or _loader(encoder)
+        with cluster(ray, self.address) as own:
+            workers, cpus, gpus = share(ray, self.workers, self._wants_gpu(encoder), own)
             cores = max(1, int(cpus))
             job = replace(job, folder=job.folder.resolve(), threads=job.threads or max(1, cores // 2))
-            load = partial(self.load or _loader(encoder), threads=cores)
+            load = partial(load, threads=cores)
             tally = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(Tally).remote()
             pool = Pool(workers, cpus, gpus, (load, job, tally, os.getcwd()))
             shards = [pickle.dumps((n, of_shard(samples, job.plan, n))) for n in numbers]
@@ -81,6 +82,11 @@ def _loader(encoder: Encoder) -> Callable[..., Encoder]:
         name = encoder.name if encoder.name == "embedded" else f"onnx:{encoder.directory.resolve()}"
         return partial(load_encoder, name)
     if isinstance(encoder, TorchEncoder):
+        if encoder.name.startswith(("open_clip:", "transformers:")):  # wrapped: no name by which it could be loaded
+            raise MeantimeError(
+                f"workers cannot load {encoder.name!r}, which was made from a model in memory; tell them how by "
+                "RayEngine(load=…), a function with threads=, or give the name of an encoder"
+            )
         precision = {"float16": "fp16", "bfloat16": "bf16"}.get(str(encoder.dtype).removeprefix("torch."), "fp32")
         return partial(load_encoder, encoder.name, precision=precision)
     return partial(_itself, encoder)

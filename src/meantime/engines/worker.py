@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from meantime import pipeline
 from meantime.datasets import Sample
 from meantime.datasets.base import Samples
@@ -85,6 +87,11 @@ class Worker:
             if e.embeddings is None or e.places is None or e.norms is None:
                 errors.append({"index": index, "key": sample.key, "error": str(e.error)})
             else:
+                if not np.all(np.isfinite(e.norms) & (e.norms > 0)):
+                    raise MeantimeError(
+                        f"the encoder {self.encoder.name!r} gives embeddings of {sample.key!r} that are zero or not "
+                        "finite, so they have no direction; check the model and its precision (--precision fp32)"
+                    )
                 digest = "" if e.places.digest is None else f"{e.places.digest:032x}"
                 # Rounded at once: a shard in memory then takes half.
                 views = e.embeddings.astype("float16")

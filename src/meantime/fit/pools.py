@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meantime.datasets import Dataset, list_datasets, load_dataset
+from meantime.datasets.webdataset import named_splits
 from meantime.errors import MeantimeError
 
 
@@ -52,9 +53,9 @@ def _split(dataset: str, root: str | Path | None, split: str, like: Dataset) -> 
 
 
 def _has_split(path: Path, split: str) -> bool:
-    """Whether one's own data has that split: as a folder, or as a value in its table's column ``split``."""
+    """Whether one's own data has that split: as a folder, in the names of tars, or in its table's column ``split``."""
     if path.is_dir() and not (path / "labels.csv").is_file():
-        return (path / split).is_dir()
+        return (path / split).is_dir() or split in named_splits(path.glob("*.tar"))
     try:
         rows = {name: load_dataset(str(path), split=name).samples.keys for name in (split, "no such split")}
     except MeantimeError as error:

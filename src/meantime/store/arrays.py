@@ -55,6 +55,7 @@ def import_arrays(
     _expect("keys", (len(keys),), (count,))
     _expect("text_single", arrays["text_single"].shape, (len(names), dim))
     texts = _texts(arrays, len(names), dim)
+    _check_views(views, keys)
     plan = Plan(
         dataset=name or source.stem,
         split="test",
@@ -131,11 +132,25 @@ def _texts(arrays: dict[str, NDArray[Any]], k: int, dim: int) -> Texts:
         _expect("text_templates", grid.shape, (len(grid), k, dim))
         grid = unit(grid)
         ensemble = grid.mean(axis=0) if ensemble is None else ensemble
+    if ensemble is not None:
+        _expect("text_ensemble", ensemble.shape, (k, dim))
     return Texts(
         unit(arrays["text_single"]),
         None if ensemble is None else unit(ensemble),
         None if grid is None else grid.astype(np.float16),
     )
+
+
+def _check_views(views: NDArray[Any], keys: Sequence[str]) -> None:
+    """Refuse a view without a direction, image by image: all at once would be another copy of the array."""
+    for i, own in enumerate(views):
+        norms = np.linalg.norm(own.astype(np.float32), axis=-1)
+        wrong = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
+        if wrong.size:
+            raise MeantimeError(
+                f"view {wrong[0]} of image {i} ({keys[i]!r}) is zero or not finite, so it has no direction; "
+                "leave the image out, or embed it again"
+            )
 
 
 def _unit_views(views: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:

@@ -27,6 +27,7 @@ def encode_dataset(
     prompt: str = TEMPLATE,
     ensemble: bool = False,
     resume: bool = False,
+    retry: bool = False,
     shard_size: int = 256,
     part: tuple[int, int] = (1, 1),
     batch: int = pipeline.BATCH,
@@ -44,6 +45,8 @@ def encode_dataset(
     ensemble
         Also keep the embeddings of the 80 prompts, for the methods that read by them. May be added later, by
         ``resume``.
+    retry
+        With ``resume``: shards with images that could not be read are made once more.
     part
         ``(i, n)`` encodes every n-th shard, from the i-th; the parts are joined by `meantime store merge`.
     engine
@@ -76,7 +79,7 @@ def encode_dataset(
         there = writer.manifest.texts
         if "single" not in there or (ensemble and not {"ensemble", "templates"} <= there.keys()):
             writer.add_texts(embed_texts(encoder, plan.classes, prompt, ensemble=ensemble))
-        pending = writer.pending()
+        pending = writer.pending(retry=retry)
         total = sum(stop - start for start, stop in map(plan.bounds, plan.shards()))
         done = total - sum(stop - start for start, stop in map(plan.bounds, pending))
 

@@ -1,9 +1,12 @@
 """Files that appear whole or not at all, their checksums, and the lock that keeps two writers apart."""
 
+import errno
 import hashlib
 import os
+import re
 import tempfile
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +16,8 @@ from meantime.errors import MeantimeError
 from meantime.remote import RemotePath
 
 PART = ".part"  # the ending of a file that is still being written
+OURS = re.compile(r"(manifest\.json|(shard|text)-\w+\.parquet)\.[0-9a-f]{12}" + re.escape(PART))
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what file systems say that have none, as some of clusters
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,21 @@ def _kept(path: Path, part: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        with suppress(OSError):
+        with suppress(OSError, MeantimeError):
             part.unlink(missing_ok=True)  # on a full disk these bytes are wanted back
         raise MeantimeError(
             f"cannot write {str(path)!r}: {error.strerror or error}; what was finished is kept: make room or "
-            "repair the place, then run again with --resume"
+            "repair the place, then run again (`meantime encode` with --resume)"
         ) from error
     except BaseException:
-        with suppress(OSError):
+        with suppress(OSError, MeantimeError):
             part.unlink(missing_ok=True)
         raise
+
+
+def is_remains(name: str) -> bool:
+    """Whether a run that was cut short leaves files of that name; whatever else ends in .part is the user's."""
+    return OURS.fullmatch(name) is not None
 
 
 def _sync(path: Path) -> None:
@@ -116,5 +126,11 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise MeantimeError(f"another process is writing to {str(folder)!r}; wait for it, or stop it") from error
+            if error.errno not in NO_LOCKS:
+                raise MeantimeError(
+                    f"another process is writing to {str(folder)!r}; wait for it, or stop it"
+                ) from error
+            warnings.warn(
+                f"the file system of {str(folder)!r} has no locks: let no other run write to it meanwhile", stacklevel=2
+            )
         yield

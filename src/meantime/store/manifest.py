@@ -42,7 +42,8 @@ class Plan:
         if self.shard_size < 1:
             raise MeantimeError(f"a shard of {self.shard_size} images was asked for; expected at least 1")
         if not 1 <= self.part <= self.parts:
-            raise MeantimeError(f"part {self.part} of {self.parts} was asked for; expected 1/{self.parts} or more")
+            n = max(1, self.parts)
+            raise MeantimeError(f"part {self.part} of {self.parts} was asked for; expected 1/{n} to {n}/{n}")
 
     @property
     def shard_count(self) -> int:
@@ -65,7 +66,7 @@ class Plan:
         """
         mine, theirs = asdict(self), asdict(asked)
         return [
-            f"{name} is {_short(mine[name])}, asked {_short(theirs[name])}"
+            _difference(name, mine[name], theirs[name])
             for name in mine
             if name not in ignore and mine[name] != theirs[name]
         ]
@@ -137,6 +138,8 @@ def load_manifest(folder: Path) -> Manifest:
         raise MeantimeError(f"{str(folder)!r} is not a store: it has no {NAME}; make one with `meantime encode`")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
+    except MeantimeError:
+        raise
     except ValueError as error:
         raise MeantimeError(f"{str(path)!r} is damaged, it is not valid JSON ({error}); restore it") from error
     if not isinstance(value, dict) or value.get("format") != FORMAT:
@@ -161,6 +164,14 @@ def load_manifest(folder: Path) -> Manifest:
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def _difference(name: str, mine: Any, theirs: Any) -> str:
+    """Both values; of two lists of one length the first pair that differs."""
+    if isinstance(mine, tuple | list) and len(mine) == len(theirs):
+        i = next(i for i, (one, other) in enumerate(zip(mine, theirs, strict=True)) if one != other)
+        return f"{name}[{i}] is {mine[i]!r}, asked {theirs[i]!r}"
+    return f"{name} is {_short(mine)}, asked {_short(theirs)}"
 
 
 def _short(value: Any) -> str:

@@ -61,15 +61,16 @@ def list_column(values: NDArray[Any], kind: Any) -> Any:
 
 def write_table(table: Any, path: Path, group: int = GROUP) -> None:
     """Write a table as every file of a store is written; embeddings do not compress."""
-    pq.write_table(
-        table,
-        path,
-        row_group_size=group,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-        write_page_checksum=True,
-    )
+    with path.open("wb") as file:  # of a path with a colon pyarrow would make a URL
+        pq.write_table(
+            table,
+            file,
+            row_group_size=group,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
+        )
 
 
 def write_shard(path: Path, rows: Sequence[Row], n_views: int, dim: int) -> None:

@@ -40,6 +40,8 @@ def _shard_problems(store: Store, shard: Shard) -> list[str]:
         found: set[str] = set()
         for group in groups:
             index += group["index"].tolist()
+            if not len(group["index"]):  # no image of the shard could be read
+                continue
             if group["label"].min() < 0 or group["label"].max() >= len(store.class_names):
                 found.add(f"a label outside 0..{len(store.class_names) - 1}")
             if group["views"].shape[1] != store.n_views * store.dim:

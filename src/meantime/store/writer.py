@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from meantime.errors import MeantimeError
+from meantime.extras import optional
 from meantime.remote import as_path
-from meantime.store.files import PART, Staged, locked, publish, sizes, stage
+from meantime.store.files import PART, Staged, is_remains, locked, publish, sizes, stage
 from meantime.store.manifest import NAME, Manifest, Plan, Shard, load_manifest
 from meantime.store.shards import Row, write_shard
 from meantime.store.texts import Texts, write_texts
@@ -30,9 +31,9 @@ class StoreWriter:
         """What the store is to hold."""
         return self.manifest.plan
 
-    def pending(self) -> list[int]:
-        """Numbers of the shards that are still to be written."""
-        there = {shard.number for shard in self.manifest.shards}
+    def pending(self, *, retry: bool = False) -> list[int]:
+        """Numbers of the shards that are still to be written; with ``retry`` also of those with unreadable images."""
+        there = {shard.number for shard in self.manifest.shards if not (retry and shard.errors)}
         return [number for number in self.plan.shards() if number not in there]
 
     def add_shard(self, number: int, rows: Sequence[Row], errors: Sequence[dict[str, Any]] = ()) -> None:
@@ -86,18 +87,20 @@ def shard_file(number: int) -> str:
 def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iterator[StoreWriter]:
     """Begin a store in a new or empty folder, or go on with one of the same plan, alone in writing to it."""
     folder = as_path(folder)
+    optional("pyarrow.parquet", "a store", "parquet")  # before anything of it is there
     try:
-        there = sorted(p.name for p in folder.iterdir()) if folder.exists() else []
-        remains = [name for name in there if name == ".lock" or name.endswith(PART)]
-        if set(there) - set(remains) and not resume:
+        there = [p.name for p in folder.iterdir()] if folder.exists() else []
+        full = any(name != ".lock" and not is_remains(name) for name in there)
+        if full and not resume:
             raise MeantimeError(
-                f"{str(folder)!r} exists and is not empty; go on with it by --resume, or choose another place"
+                f"{str(folder)!r} exists and is not empty; choose another place, or go on with it by "
+                "`meantime encode --resume`"
             )
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MeantimeError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
+        raise MeantimeError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from error
     with locked(folder):
-        if (folder / NAME).exists() or set(there) - set(remains):
+        if (folder / NAME).exists() or full:
             manifest = load_manifest(folder)
             check_same(folder, manifest.plan, plan)
             manifest = _what_is_there(folder, manifest)
@@ -108,14 +111,15 @@ def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iter
         try:
             yield StoreWriter(folder, manifest)
         finally:
-            with suppress(OSError):
+            with suppress(OSError, MeantimeError):
                 _sweep(folder)
 
 
 def _sweep(folder: Path) -> None:
     """Delete what was cut short, or written twice because a worker was thought dead."""
     for path in list(folder.glob(f"*{PART}")):
-        path.unlink(missing_ok=True)
+        if is_remains(path.name):
+            path.unlink(missing_ok=True)
 
 
 def check_same(folder: Path, have: Plan, asked: Plan) -> None:
