@@ -1,0 +1,90 @@
+"""Images shared among threads: the same answers, and the process's settings as they were."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+import reference
+import torch
+from authors_mta import solve_one
+from threadpoolctl import ThreadpoolController
+
+from meantime import mta
+from meantime.meanshift.threads import side_by_side
+
+
+def products():
+    return [lib.num_threads for lib in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    return lambda count: monkeypatch.setenv("OMP_NUM_THREADS", str(count))
+
+
+def test_a_batch_gives_the_same_on_any_number_of_threads(cores, monkeypatch):
+    module = sys.modules["meantime.meanshift.mta"]  # by its name one gets the function
+    monkeypatch.setattr(module, "WORTH_THREADS", 0)
+    monkeypatch.setattr(module, "CACHE_BYTES", 4 * 16 * 40 * 2)  # two images at a time
+    rng = np.random.default_rng(0)
+    views, classes = rng.standard_normal((13, 16, 12)), rng.standard_normal((40, 12))
+    cores(1)
+    expected = mta(views, classes)
+    for count in (2, 3, 50):
+        cores(count)
+        got = mta(views, classes)
+        np.testing.assert_allclose(got.logits, expected.logits, rtol=1e-6)
+        np.testing.assert_allclose(got.inlierness, expected.inlierness, atol=1e-9)
+
+
+def test_parts_come_back_in_order_from_several_threads(cores):
+    cores(3)
+    both = threading.Barrier(2, timeout=10)
+
+    def work(i):
+        if i < 2:
+            both.wait()  # passes only if two parts are in work at once
+        return i * i
+
+    assert side_by_side(work, range(7)) == [i * i for i in range(7)]
+
+
+def test_products_take_one_core_inside_and_all_again_outside(cores):
+    cores(2)
+    before = products()
+    assert side_by_side(lambda _: products(), range(2)) == [[1] * len(before)] * 2
+    assert products() == before
+
+
+def test_callers_that_overlap_leave_the_setting_as_it_was(cores):
+    cores(2)
+    before, inside, leave = products(), threading.Event(), threading.Event()
+
+    def slow(_):
+        inside.set()
+        assert leave.wait(10)
+
+    first = threading.Thread(target=side_by_side, args=(slow, range(2)))
+    first.start()
+    assert inside.wait(10)
+    side_by_side(lambda i: i, range(2))  # begins and ends while the first is at work
+    leave.set()
+    first.join()
+    assert products() == before
+
+
+def test_an_error_in_a_thread_is_raised_and_the_setting_restored(cores):
+    cores(2)
+    before = products()
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda i: 1 / i, range(3))
+    assert products() == before
+
+
+def test_the_baseline_of_the_benchmark_answers_as_the_official_variant():
+    for seed in range(5):
+        views, classes = reference.problem(seed, n=20)
+        views, classes = (torch.nn.functional.normalize(torch.tensor(x), dim=-1) for x in (views, classes))
+        got = solve_one(views, classes, 10.0)[0]
+        torch.testing.assert_close(got, mta(views, classes, logit_scale=10.0).logits, atol=1e-4, rtol=0)
