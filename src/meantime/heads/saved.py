@@ -5,7 +5,7 @@ A prompt is saved with the class embeddings that it gives, so that using it need
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,9 @@ class HeadInfo:
     @property
     def title(self) -> str:
         """A name for tables and messages."""
-        shots = "" if self.shots is None else f", {self.shots} shots, seed {self.seed}"
-        return f"{self.kind}{f' of {self.m} tokens' if self.m else ''} on {self.dataset}{shots}"
+        shots = "" if self.shots is None else f", {self.shots} shots"
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"{self.kind}{f' of {self.m} tokens' if self.m else ''} on {self.dataset}{shots}{seed}"
 
 
 def is_head(path: str | Path) -> bool:
@@ -183,12 +184,24 @@ def find_head(
     seed: int | None = None,
     m: int | None = None,
 ) -> Path | None:
-    """Return the folder below ``folder`` of the first head that is all of this; None leaves a thing open."""
-    wanted = {"kind": kind, "dataset": dataset, "encoder": encoder, "shots": shots, "seed": seed, "m": m}
-    for path, info in saved_heads(folder).items():
-        if all(value is None or getattr(info, name) == value for name, value in wanted.items()):
-            return path
-    return None
+    """Return the folder below ``folder`` of the first head that is all of this; None leaves a thing open.
+
+    Of a published prompt shots and seed may be unknown: it fits where no head is known to fit.
+    """
+    found = heads_for(saved_heads(folder), kind, dataset=dataset, encoder=encoder, shots=shots, seed=seed, m=m)
+    return next(iter(found), None)
+
+
+def heads_for(heads: Mapping[Path, HeadInfo], kind: str, **wanted: Any) -> dict[Path, HeadInfo]:
+    """Return those of some heads that are all of this, or may be; those that are known to be come first."""
+    known = {name: value for name, value in (wanted | {"kind": kind}).items() if value is not None}
+    fits = {}
+    for path, info in heads.items():
+        wrong = {name for name, value in known.items() if getattr(info, name) != value}
+        unknown = {name for name in ("shots", "seed") if getattr(info, name) is None}
+        if wrong <= unknown:
+            fits[path] = (info, len(wrong))
+    return {path: info for path, (info, guessed) in sorted(fits.items(), key=lambda item: item[1][1])}
 
 
 def _safetensors() -> Any:
