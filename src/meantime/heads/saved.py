@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy as safetensors
+from safetensors import SafetensorError
 
 from meantime.errors import MeantimeError
-from meantime.extras import optional
 from meantime.heads.tip_adapter import TipAdapterHead
 from meantime.meanshift.arrays import Array
 from meantime.meanshift.head import TextHead
@@ -86,7 +87,7 @@ def save_head(folder: str | Path, head: LearnedHead, info: HeadInfo) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The description last, and each in one stroke: a folder with it is whole.
-        _replace(folder / TENSORS, _safetensors().save(arrays))
+        _replace(folder / TENSORS, safetensors.save(arrays))
         _replace(folder / JSON, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
     except OSError as error:
         raise MeantimeError(f"cannot write the head to {str(folder)!r}: {error.strerror or error}") from error
@@ -133,8 +134,8 @@ def load_head(
             f"({info.encoder}), not for {encoder_identity}; use that encoder, or fit a head for this one"
         )
     try:
-        tensors = _safetensors().load((folder / TENSORS).read_bytes())
-    except (OSError, ValueError, optional("safetensors", "a saved head", "torch").SafetensorError) as error:
+        tensors = safetensors.load((folder / TENSORS).read_bytes())
+    except (OSError, ValueError, SafetensorError) as error:
         raise MeantimeError(f"{str(folder / TENSORS)!r} cannot be read ({error}): fit the head again") from error
     rows = np.arange(len(info.classes)) if classes is None else _rows(folder, info, classes)
     if info.kind in PROMPTS:
@@ -202,7 +203,3 @@ def heads_for(heads: Mapping[Path, HeadInfo], kind: str, **wanted: Any) -> dict[
         if wrong <= unknown:
             fits[path] = (info, len(wrong))
     return {path: info for path, (info, guessed) in sorted(fits.items(), key=lambda item: item[1][1])}
-
-
-def _safetensors() -> Any:
-    return optional("safetensors.numpy", "a saved head", "torch")
