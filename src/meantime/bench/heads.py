@@ -35,7 +35,7 @@ class Heads:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder  # of saved heads
         self._made: dict[tuple[Any, ...], Head] = {}
-        self._encoders: dict[str, Encoder] = {}  # by identity
+        self._encoders: dict[tuple[str, int], Encoder | None] = {}  # by name and the way of `LOADED`
         self._remarks: dict[tuple[Any, ...], list[str]] = {}
         self._prompts: dict[str, list[TextHead]] = {}
 
@@ -139,24 +139,26 @@ class Heads:
     def _encoder(self, store: Store) -> Encoder:
         """The encoder that made a store, loaded again by its name; its identity must be the same."""
         name, identity = store.plan.encoder_name, store.plan.encoder
-        if identity in self._encoders:
-            return self._encoders[identity]
         found = []
-        for how in LOADED:
-            try:
-                encoder = load_encoder(name, **how)  # type: ignore[arg-type]
-            except MeantimeError:
-                if not how:
-                    raise
-                continue  # it has no such device or precision
-            self._encoders[encoder.identity] = encoder
-            if encoder.identity == identity:
+        for way in range(len(LOADED)):
+            encoder = self._loaded(name, way)
+            if encoder is not None and encoder.identity == identity:
                 return encoder
-            found.append(encoder.identity)
+            found += [encoder.identity] if encoder is not None else []
         raise UnavailableError(
             f"the store of {store.name} was made by {identity}, but {name} is {', '.join(dict.fromkeys(found))}: "
             "encode it again with this encoder"
         )
+
+    def _loaded(self, name: str, way: int) -> Encoder | None:
+        if (name, way) not in self._encoders:
+            try:
+                self._encoders[name, way] = load_encoder(name, **LOADED[way])  # type: ignore[arg-type]
+            except MeantimeError:
+                if way == 0:
+                    raise
+                self._encoders[name, way] = None  # it has no such device or precision
+        return self._encoders[name, way]
 
 
 def _place(name: str, store: Store, row: Row) -> tuple[Any, ...]:
