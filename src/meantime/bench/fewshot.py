@@ -191,7 +191,7 @@ def draw(table: Table, path: Path) -> Path:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(colors=INK, labelsize=7)
         if axes.lines and (place == 1 or any(line.get_linestyle() == "--" for line in axes.lines)):
-            axes.legend(frameon=False, fontsize=7)
+            axes.legend(frameon=False, fontsize=7, handlelength=3)
     figure.supxlabel("shots", size=9, color=INK)
     figure.supylabel(table.unit, size=9, color=INK)
     return save(figure, path)
