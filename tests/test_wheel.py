@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from meantime.heads.saved import HeadInfo, PromptHead, save_head
 
 ROOT = Path(__file__).parents[1]
 LIMIT_MB = 400
@@ -36,6 +39,17 @@ clf = mt.Classifier(["cat", "rocket"], views=4)
 print(clf({str(ROOT / "examples/photos/chelsea.jpg")!r}).label)
 """
     assert ask(python, program, tmp_path) == "cat"
+
+
+def test_a_saved_head_needs_no_more_than_the_default_install(python, tmp_path):
+    info = HeadInfo("coop", "animals", ("cat", "dog"), "e-1", "e", 16, 0, 4)
+    save_head(tmp_path / "head", PromptHead(np.zeros((4, 3), np.float32), np.eye(2, dtype=np.float32)), info)
+    program = """
+import numpy as np
+from meantime.heads import load_head
+print(load_head("head", classes=["dog", "cat"])(np.eye(2))[0].argmax())
+"""
+    assert ask(python, program, tmp_path) == "1"
 
 
 def test_the_default_install_has_no_torch_and_is_small(python, tmp_path):

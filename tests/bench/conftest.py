@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pytest
 
 from meantime.bench import Bench, Shelf
-from meantime.store import import_arrays
+from meantime.store import import_arrays, open_store
 
 NAMES = ("cat", "dog", "missile", "missile", "owl", "fox", "elk")
 
@@ -29,13 +31,28 @@ def make_store(tmp_path):
 
     def make(dataset="imagenet", seed=0, encoder="ViT-B-16:openai", logit_scale=10.0, **options):
         arrays = some_arrays(seed, **options)
-        folder = tmp_path / "stores" / f"{dataset}-{encoder}-{seed}-{arrays['views'].shape[1]}".replace("/", "-")
+        images, n, _ = arrays["views"].shape
+        folder = tmp_path / "stores" / f"{dataset}-{encoder}-{seed}-{images}x{n}".replace("/", "-")
         np.savez(tmp_path / "x.npz", **arrays)
         return import_arrays(
             tmp_path / "x.npz", folder, name=dataset, encoder=encoder, seed=seed, logit_scale=logit_scale, shard_size=10
         )
 
     return make
+
+
+@pytest.fixture
+def changed():
+    """A store whose manifest says something else."""
+
+    def change(store, shards=None, **plan):
+        manifest = json.loads((store.path / "manifest.json").read_text())
+        manifest["plan"] |= plan
+        manifest["shards"] = manifest["shards"][:shards]
+        (store.path / "manifest.json").write_text(json.dumps(manifest))
+        return open_store(store.path)
+
+    return change
 
 
 @pytest.fixture

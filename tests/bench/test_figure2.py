@@ -176,6 +176,21 @@ def test_the_table_says_what_is_missing_and_why(tmp_path):
     assert json.loads(data)[2]["timing"]["seconds"] == 4
     noted = replace(rows[1], timing=replace(rows[1].timing, note="in chunks"))
     assert "TPT: in chunks." in figure2.remarks([noted])
+    said = "ViT-B/16, 1000 classes: TPT / MTA 7.5 in time, 7.5 in memory (paper: nearly 3 in time)."
+    assert said in figure2.remarks(rows)
+    assert said in markdown
+    assert figure2.ratios(rows[:2]) == []
+
+
+def test_tpt_tunes_all_images_together_and_says_how_many_prompts_at_a_time(task, monkeypatch):
+    tuned = []
+    adapt = TPTHead.adapt
+    monkeypatch.setattr(TPTHead, "adapt", lambda head, views: tuned.append(views.shape) or adapt(head, views))
+    assert systems.tpt(task).note == ""  # five names
+    assert tuned == [(2, 12, 16)]
+    assert systems.tpt(replace(task, names=tuple(imagenet_names()[:70]))).note == "prompts 64 at a time"
+    with pytest.raises(MeantimeError, match="nowhere"):
+        systems.tpt(replace(task, images=("nowhere.jpg",)))
 
 
 def test_the_figure_has_a_bar_for_every_system(tmp_path):

@@ -1,6 +1,7 @@
 """Metrics and paired tests against slow, plain computations."""
 
 import itertools
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -12,6 +13,7 @@ from meantime import MeantimeError
 from meantime.bench.compare import compare, mcnemar, paired_bootstrap
 from meantime.bench.metrics import mean_per_class, measure, reliability
 from meantime.bench.predictions import Predictions, prediction_file
+from meantime.parquet import pa, pq
 
 
 def predictions(hits, labels=None, confidence=None, method="mta", seed=0, dataset="d"):
@@ -79,6 +81,24 @@ def test_compare_reads_predictions(tmp_path):
         compare(file, "a", "c")
     with pytest.raises(MeantimeError, match="run a table first"):
         compare(tmp_path / "none.parquet", "a", "b")
+
+
+def test_compare_pairs_images_by_their_keys(tmp_path):
+    file = tmp_path / "p.parquet"
+    with prediction_file(file) as out:
+        out.add(predictions([1, 1, 0, 0], method="a"))
+        out.add(replace(predictions([0, 1], method="b"), keys=("k3", "k1")))  # a part, numbered from 0
+    (c,) = compare(file, "a", "b")
+    assert (c.images, c.of, c.a, c.b) == (2, (4, 2), 50.0, 50.0)
+    assert (c.only_a, c.only_b) == ((0,), (0,))
+
+
+def test_what_is_no_file_of_predictions(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "x.parquet")
+    for name in ("x.csv", "x.parquet"):
+        with pytest.raises(MeantimeError, match="cannot be read as predictions"):
+            compare(tmp_path / name, "a", "b")
 
 
 def test_predictions_that_fail_leave_no_file(tmp_path):

@@ -3,20 +3,31 @@
 import csv
 import io
 import json
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import tiny_models
 
 import meantime as mt
 from meantime import MeantimeError
-from meantime.bench import TABLES, Shelf, published, table_named, write
+from meantime.bench import TABLES, Cell, Shelf, published, table_named, write
+from meantime.bench import heads as heads_module
 from meantime.bench.declare import IMAGENETS, Row
+from meantime.bench.experiments import EXPERIMENTS, Options
 from meantime.bench.grid import SETTINGS, table7
 from meantime.bench.heads import Heads
 from meantime.bench.own import rows
 from meantime.bench.predictions import pq
 from meantime.bench.shelf import backbone_of, kind_of
-from meantime.heads.saved import HeadInfo, PromptHead, save_head
+from meantime.datasets import list_datasets
+from meantime.heads.saved import HeadInfo, PromptHead, save_head, saved_heads
+
+
+def counted(store):
+    """What must be equal for an answer to be right: of the paper's datasets the class, of one's own its name."""
+    return np.arange(len(store.class_names)) if store.name in list_datasets() else np.array(store.class_names)
 
 
 def accuracy(store, name, n=6, subset=None):
@@ -24,7 +35,7 @@ def accuracy(store, name, n=6, subset=None):
     heads = {"text": mt.TextHead(store.texts.single, store.logit_scale)}
     if store.texts.ensemble is not None:
         heads["ensemble"] = mt.TextHead(store.texts.ensemble, store.logit_scale)
-    names = np.array(store.class_names)
+    names = counted(store)
     hits = names[mt.methods()[name](batch.views, heads).logits.argmax(-1)] == names[batch.labels]
     return 100 * hits[slice(None) if subset is None else np.isin(batch.index, subset)].mean()
 
@@ -113,7 +124,7 @@ def test_learned_heads_are_found_by_what_they_are_for(make_store, bench, tmp_pat
     save_head(tmp_path / "heads" / "a", PromptHead(np.zeros((4, 5), np.float32), classes, 10.0), info)
     (table,) = bench([store], heads=Heads(tmp_path / "heads")).tables([TABLES["table1"]])
     (batch,) = store.batches(100)
-    names = np.array(store.class_names)
+    names = counted(store)
     for row, logits in (
         ("coop", mt.TextHead(classes, 10.0)(batch.views[:, 0])),
         ("mta@coop", mt.mta(batch.views, mt.TextHead(classes, 10.0)).logits),
@@ -121,14 +132,127 @@ def test_learned_heads_are_found_by_what_they_are_for(make_store, bench, tmp_pat
         expected = 100 * np.mean(names[logits.argmax(-1)] == names[batch.labels])
         assert table.cells[row, "imagenet"].values == pytest.approx((expected,))
     (table,) = bench([store], heads=Heads(tmp_path / "nowhere")).tables([TABLES["table1"]])
-    assert "there is no folder" in table.cells["coop", "imagenet"].reason
+    reason = table.cells["coop", "imagenet"].reason
+    assert "meantime fit coop imagenet --shots 16 --m 4 --model ViT-B-16:openai --seed 0" in reason
+    assert "there is no folder" in reason
+
+
+def save_coop(folder, store, **facts):
+    classes = np.random.default_rng(3).normal(size=(len(store.class_names), store.dim)).astype(np.float32)
+    facts = {"shots": 16, "seed": 0, "m": 4} | facts
+    info = HeadInfo("coop", "imagenet", store.class_names, store.plan.encoder, "x", **facts)
+    save_head(folder, PromptHead(np.zeros((4, 5), np.float32), classes, 10.0), info)
+
+
+@pytest.mark.parametrize(
+    ("facts", "note"),
+    [
+        ({"seed": None}, "coop of 4 tokens on imagenet, 16 shots: one training for all seeds"),
+        ({"seed": 5}, "coop of 4 tokens on imagenet, 16 shots, seed 5: one training for all seeds"),
+        ({"seed": 0, "shots": None}, "coop of 4 tokens on imagenet, seed 0: of how many shots is not known"),
+    ],
+)
+def test_a_head_that_is_not_quite_what_was_asked_is_told(make_store, bench, tmp_path, facts, note):
+    store = make_store()
+    save_coop(tmp_path / "heads" / "a", store, **facts)
+    b = bench([store], heads=Heads(tmp_path / "heads"))
+    first, second = b.tables([TABLES["table1"], TABLES["table6"].on(["imagenet"])])
+    assert first.cells["coop", "imagenet"].values
+    assert note in first.notes
+    assert note not in second.notes
+
+
+def test_of_trainings_with_other_seeds_none_is_taken_for_the_one(make_store, bench, tmp_path):
+    store = make_store()
+    for seed in (1, 2):
+        save_coop(tmp_path / "heads" / str(seed), store, seed=seed)
+    (table,) = bench([store], heads=Heads(tmp_path / "heads")).tables([TABLES["table1"]])
+    assert "none for ViT-B-16:openai and seed 0, but for seeds 1, 2" in table.cells["coop", "imagenet"].reason
+
+
+def test_saved_heads_are_read_once(make_store, bench, tmp_path, monkeypatch):
+    stores = [make_store("imagenet", seed) for seed in (0, 1)]
+    save_coop(tmp_path / "heads" / "a", stores[0])
+    reads = []
+    monkeypatch.setattr(heads_module, "saved_heads", lambda folder: reads.append(folder) or saved_heads(folder))
+    bench(stores, heads=Heads(tmp_path / "heads")).tables([TABLES["table1"]])
+    assert len(reads) == 1
+
+
+def test_a_store_made_in_half_precision_finds_its_encoder_again(make_store, changed, bench, tmp_path):
+    tiny_models.save("clip", tmp_path / "model")
+    encoder = mt.load_encoder(f"hf:{tmp_path / 'model'}", device="cpu", precision="bf16")
+    by = {"encoder": encoder.identity, "encoder_name": encoder.name}
+    store = changed(make_store("mine", dim=encoder.dim), **by)
+    spec = TABLES["table1"].on(["mine"]).only(["tpt"])
+    (table,) = bench([store]).tables([spec])
+    assert table.cells["tpt", "mine"].values
+    other = changed(make_store("mine", dim=encoder.dim, images=20), **by | {"encoder": "torch-0"})
+    (table,) = bench([other]).tables([spec])
+    assert "was made by torch-0" in table.cells["tpt", "mine"].reason
+    assert encoder.identity in table.cells["tpt", "mine"].reason
+
+
+def test_part_of_a_dataset_does_not_stand_for_the_whole(make_store, bench, changed):
+    full, part = make_store(n=6), make_store(n=9, images=20)
+    shelf = Shelf([full, part])
+    for n in (6, 9):
+        assert shelf.find("imagenet", "ViT-B-16", "crop", [0], n_views=n)[0] is full
+    assert shelf.find("imagenet", "ViT-B-16", "crop", [0], n_views=9, images=20)[0] is part  # as table 3 asks
+    assert shelf.find("imagenet", "ViT-B-16", "crop", [0], n_views=6, images=20)[0] is full
+    (table,) = bench([part]).tables([TABLES["table1"]])
+    assert "imagenet: 20 of the 50000 test images" in table.notes
+    half = changed(make_store(n=6, images=30), shards=1)
+    assert Shelf([half, full]).find("imagenet", "ViT-B-16", "crop", [0])[0] is full
+
+
+def test_numbers_that_were_published_for_something_else_are_told(make_store, bench):
+    store, other = make_store(n=64), make_store(encoder="RN50:openai", n=64)
+    for options, expected in (
+        ({"n_views": None}, []),
+        ({"n_views": 6}, ["published: ViT-B/16, 64 views"]),
+        ({"n_views": 6, "model": "RN50:openai"}, ["published: ViT-B/16, 64 views"]),
+        ({"n_views": None, "model": "RN50:openai"}, ["published: ViT-B/16, 64 views"]),
+    ):
+        there = [other] if "model" in options else [store]
+        for table in (bench(there, **options).tables([TABLES["table1"]])[0], table7(bench(there, **options))):
+            assert [note for note in table.notes if note.startswith("published")] == expected
+
+
+def test_a_search_is_for_top1_only(make_store, bench):
+    (table,) = bench([make_store("mine")], metric="top5").tables([TABLES["table6"].on(["mine"])])
+    assert table.cells["mta-vision, best", "average"] == Cell(reason="searched for top-1 only")
+    assert table.cells["mta-vision", "average"].values
+
+
+def test_at_least_one_view(make_store, bench):
+    with pytest.raises(MeantimeError, match="0 views were asked for; expected at least 1"):
+        bench([make_store()], n_views=0)
+
+
+def test_an_incomplete_store_is_measured_nowhere(make_store, bench, changed):
+    b = bench([changed(make_store(), shards=1)])
+    assert "not complete" in table7(b).reasons[0]
+    (measured,) = rows(b)
+    assert measured.table.filled == 0
+    assert "not complete" in measured.table.reasons[0]
+    with pytest.raises(MeantimeError, match="not complete"):
+        EXPERIMENTS["figure1"].run(b, Options())
+
+
+def test_methods_on_part_of_the_images_are_called_so(make_store, bench):
+    spec = replace(TABLES["table3"].on(["imagenet"]), subset=7)
+    b = bench([make_store()])
+    b.tables([spec, TABLES["figure4"].on(["imagenet"])])
+    methods = set(pq.read_table(b.out / "predictions.parquet")["method"].to_pylist())
+    assert {"mta (6 views, 7 images)", "mta (4 views)"} <= methods
 
 
 def test_three_reductions_of_the_prompts(make_store, bench):
     store = make_store(templates=5)
     (table,) = bench([store]).tables([TABLES["table1"]])
     (batch,) = store.batches(100)
-    names = np.array(store.class_names)
+    names = counted(store)
     mode = mt.mta(batch.views, mt.TextHead(store.texts.single, 10.0)).mode
     for reduction in ("vote", "probability"):
         head = mt.ensemble_head(store.templates().astype(np.float32), 10.0, reduction)
@@ -147,7 +271,7 @@ def test_the_grid_has_71_cells(make_store, bench):
     assert table.filled == len(SETTINGS) == 71
     (batch,) = store.batches(100)
     r = mt.mta(batch.views, mt.TextHead(store.texts.single, 10.0), lambda_=8, lambda_y=0.4)
-    names = np.array(store.class_names)
+    names = counted(store)
     assert table.cells["8", "0.4"].mean == pytest.approx(100 * np.mean(names[r.labels] == names[batch.labels]))
     assert table.cells["8", "0.4"].paper.mean == 69.3
     assert table.cells["8", "inf"].mean is None
@@ -180,6 +304,39 @@ def test_rows_of_any_store(make_store, bench):
         rows(b, ["yours"])
 
 
+def test_rows_take_one_store_of_each_seed_and_keep_kinds_apart(make_store, bench, changed):
+    part = make_store("imagenet", 0, images=20, n=9)
+    crops = make_store("imagenet", 0)
+    augmix = changed(make_store("imagenet", 0, images=22), views="augmix-1")
+    b = bench([part, crops, augmix], model="ViT-B-16")
+    first, second = (measured.table for measured in rows(b))
+    assert first.name == "rows-imagenet-vit-b-16-openai"
+    assert "24 images, 7 names, 6 views, seed 0, " in first.title
+    assert second.name == "rows-imagenet-vit-b-16-openai-augmix"
+    assert "22 images, 7 names, 6 augmix views, seed 0, " in second.title
+    assert Counter(pq.read_table(b.out / "rows.parquet")["method"].to_pylist()) == {
+        name + mark: count for name in first.rows for mark, count in (("", 24), (" (augmix)", 22))
+    }
+    names = [path.name for path in (b.out / "clip_benchmark").iterdir()]
+    assert len(names) == 2 * len(first.rows)
+
+
+def test_rows_join_seeds_by_their_number_and_images_by_their_key(make_store, bench):
+    stores = [
+        make_store("mine", 0, ensemble=False),
+        make_store("mine", 1, n=8),
+        make_store("mine", 2, images=20),
+    ]
+    (measured,) = rows(bench(stores, n_views=None))
+    table = measured.table
+    assert "24 or 20 images, 7 names, 6 views, seed 0, 1, 2" in table.title
+    assert table.cells["mta", "top1"].values == pytest.approx([accuracy(store, "mta") for store in stores])
+    expected = [accuracy(store, "mta+e") - accuracy(store, "clip") for store in stores[1:]]
+    assert table.cells["mta+e", "gain"].values == pytest.approx(expected)
+    assert table.cells["mta+e", "gain"].interval
+    assert any(note.startswith("mta+e: seed 1, 2 only (") for note in table.notes)
+
+
 def test_stores_are_found_by_what_they_hold(make_store, tmp_path):
     few, many = make_store(n=4), make_store(n=6)
     make_store("imagenet", 1), make_store("pets", 0, "embedded")
@@ -195,6 +352,7 @@ def test_stores_are_found_by_what_they_hold(make_store, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(MeantimeError, match="is no store and holds none"):
         Shelf.at([tmp_path / "empty"])
+    assert Shelf.at([tmp_path / "empty", tmp_path / "none"], to_fill=True).stores == []
 
 
 @pytest.mark.parametrize(
@@ -205,6 +363,11 @@ def test_stores_are_found_by_what_they_hold(make_store, tmp_path):
         ("CLIP ViT-B/16", "ViT-B-16"),
         ("hf:openai/clip-vit-large-patch14", "ViT-L-14"),
         ("hf:openai/clip-vit-large-patch14-336", None),
+        ("hf:laion/CLIP-ViT-B-32-laion2B-s34B-b79K", None),
+        ("hf:wkcn/TinyCLIP-ViT-61M-32-Text-29M-LAION400M", None),
+        ("hf:google/vit-base-patch16", None),
+        ("ViT-B-16-quickgelu:openai", "ViT-B-16"),
+        ("RN50-quickgelu:yfcc15m", None),
         ("ViT-L-14-336:openai", None),
         ("ViT-B-16:laion400m_e32", None),
         ("ViT-B-16-SigLIP", None),

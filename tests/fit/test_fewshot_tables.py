@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meantime.bench import Bench, Shelf, fewshot
+from meantime.bench import Bench, Cell, Shelf, fewshot
 from meantime.bench.heads import Heads
 from meantime.fit import HeadInfo, load_head, save_head
 from meantime.heads.saved import PromptHead
@@ -99,9 +99,49 @@ def test_figures_have_a_row_for_each_method_and_dataset_and_the_average(bench, s
     assert path.read_bytes()[:4] == b"\x89PNG"
 
 
+def test_only_some_rows_with_the_metric_and_the_notes_of_the_run(bench, stores, heads, tmp_path):
+    by_top5 = Bench(bench.shelf, tmp_path / "out", n_views=N, seeds=3, heads=Heads(heads), metric="top5")
+    for table in (
+        fewshot.table5(by_top5, methods=["coop"]),
+        fewshot.figure(by_top5, "figure5", 16, ["imagenet"], ["coop"]),
+    ):
+        assert [row.rpartition("/")[2] for row in table.rows] == ["coop"]
+        assert table.unit == "top-5 in per cent"
+        assert "imagenet: seed 0, 1 only" in table.notes
+        assert "imagenet: 20 of the 50000 test images" in table.notes
+    assert "published: ViT-B/16, 64 views" in fewshot.table5(bench).notes
+
+
+def test_averages_and_gains_join_seeds_by_their_number(stores, heads, tmp_path):
+    some = [store for store in stores if (store.name, store.seed) != ("imagenet", 0)]
+    table = fewshot.figure(
+        Bench(Shelf(some), tmp_path / "out", n_views=N, seeds=2, heads=Heads(heads)),
+        "figure5",
+        16,
+        ["imagenet", "dtd"],
+    )
+    both = [accuracies(stores, heads, "coop", d, 16)[1] for d in ("imagenet", "dtd")]
+    np.testing.assert_allclose(table.cells["average/coop", "16"].values, [np.mean(both)])
+    plain, ours = Cell((1.0, 2.0), seeds=(0, 1)), Cell((5.0,), seeds=(1,))
+    assert fewshot._gain(plain, ours).values == (3.0,)
+    assert fewshot._gain(Cell((1.0,), seeds=(0,)), ours).reason == "the two rows have no seed in common"
+
+
+def test_the_average_of_figure3_is_also_that_of_16_tokens(bench, stores, heads, tmp_path):
+    table = fewshot.figure(bench, "figure3", 4, ["imagenet", "dtd"])
+    both = [accuracies(stores, heads, "coop", d, 16) for d in ("imagenet", "dtd")]
+    np.testing.assert_allclose(table.cells["average/coop, M 16", "16"].values, np.mean(both, axis=0))
+    assert table.cells["average/coop", "16"].reason  # none has been fitted with 4
+    assert [(row, style) for row, _, _, style in fewshot._lines(table, "average")][2:4] == [
+        ("average/mta@coop", "-"),
+        ("average/coop, M 16", "--"),
+    ]
+    assert fewshot.draw(table, tmp_path / "figure3.png").is_file()
+
+
 def test_figure3_is_beside_what_the_papers_text_tells(bench):
     table = fewshot.figure(bench, "figure3", 4)
-    assert len(table.rows) == 3 * 12
+    assert len(table.rows) == 3 * 12 + 3  # the average also of 16 tokens
     assert table.cells["aircraft/mta@coop", "16"].paper.mean == 44.33
     assert table.cells["aircraft/mta@coop", "8"].paper is None
     assert table.cells["imagenet/coop", "16"].reason is not None

@@ -90,6 +90,8 @@ def test_text_weights_are_a_parameter_and_alpha_zero_is_zero_shot(make_photos, e
         ({"weights": "best"}, "'ensemble' or 'text'"),
         ({"fresh": True}, "fresh crops are for coop"),
         ({"shots": 0}, "at least 1"),
+        ({"epochs": 0}, "0 epochs were asked for"),
+        ({"epochs": -3}, "expected at least 1"),
         ({"dataset": "nowhere"}, "neither a dataset nor a path"),
         ({"labels": ["red", "green", "blue", "pink"]}, "no training photo: 'pink'"),
         ({"labels": ["red", "green", "blue", "red"]}, "stands for several classes"),
@@ -161,6 +163,30 @@ def test_a_published_prompt_file(quiet, make_photos, tmp_path):
     torch.save({"state_dict": {"ctx": torch.randn(4, 512)}}, file)
     with pytest.raises(MeantimeError, match="another encoder"):
         import_prompt(file, ["red", "blue"], tmp_path / "h2", encoder=quiet, dataset="colours")
+
+
+def test_the_command_takes_a_published_prompt_for_what_it_is(make_photos, tmp_path):
+    import torch
+
+    file, photos = tmp_path / "model.pth.tar-50", make_photos()
+    torch.save({"state_dict": {"ctx": torch.randn(4, 384)}}, file)
+
+    def fit(*arguments):
+        return CliRunner().invoke(app, ["fit", *map(str, arguments)], catch_exceptions=False)
+
+    assert fit("coop", photos, "--prompt-file", file, "--out", tmp_path / "a").exit_code == 0
+    facts = head_info(tmp_path / "a")
+    assert (facts.kind, facts.shots, facts.seed, facts.m) == ("coop", 16, None, 4)
+    fit("prograd", photos, "--prompt-file", file, "--shots", 4, "--seed", 2, "--out", tmp_path / "b")
+    facts = head_info(tmp_path / "b")
+    assert (facts.kind, facts.shots, facts.seed) == ("prograd", 4, 2)
+    fit("prograd", photos, "--prompt-file", tmp_path / "b", "--out", tmp_path / "c")
+    facts = head_info(tmp_path / "c")
+    assert (facts.kind, facts.shots, facts.seed) == ("prograd", 4, 2)
+    with pytest.raises(MeantimeError, match="is a prograd head; 'coop' was asked for"):
+        fit("coop", photos, "--prompt-file", tmp_path / "b", "--out", tmp_path / "d")
+    with pytest.raises(MeantimeError, match="coop or prograd; 'tip-adapter' was asked for"):
+        fit("tip-adapter", photos, "--prompt-file", file, "--out", tmp_path / "d")
 
 
 def test_fresh_crops(make_photos, quiet, tmp_path):

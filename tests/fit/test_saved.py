@@ -95,6 +95,15 @@ def test_find_head(tmp_path):
     assert find_head(tmp_path, "tip-adapter", shots=2) == tmp_path / "tip"
 
 
+def test_a_prompt_of_unknown_training_fits_where_no_known_one_does(tmp_path):
+    save_head(tmp_path / "a", prompt(), info(shots=None, seed=None))
+    assert find_head(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "a"
+    assert find_head(tmp_path, "coop", shots=2, seed=1, m=16) is None
+    save_head(tmp_path / "b", prompt(), info(shots=2, seed=1))
+    assert find_head(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "b"
+    assert info(seed=None).title == "coop of 4 tokens on colours, 2 shots"
+
+
 def test_methods_reach_heads_by_name_and_by_folder(tmp_path, encoder, x):
     labels = as_labels(["green", "red"])
     head = cache()

@@ -12,10 +12,11 @@ from onnx import numpy_helper
 from tiny_prompts import tiny_encoder, tiny_prompter
 from toy import ToyEncoder
 
-from meantime.encoders import EMBEDDED, OnnxEncoder, load_encoder
+from meantime.encoders import EMBEDDED, OnnxEncoder, export_folder, load_encoder
 from meantime.errors import MeantimeError
+from meantime.export import export
 from meantime.labels import imagenet_names
-from meantime.prompting import prompter
+from meantime.prompting import prompter, towers
 from meantime.prompting.onnx_file import read_graph
 from meantime.prompting.prompts import Prompter
 from meantime.prompting.towers import frozen, tower_of
@@ -196,3 +197,17 @@ def test_encoders_of_other_precision_agree():
     with torch.no_grad():
         classes = single(single.initial)
     np.testing.assert_allclose(classes, tiny_encoder().encode_texts([f"abcd {n}." for n in single.names]), atol=1e-5)
+
+
+def test_a_kept_export_is_prompted_through_the_model_that_it_stands_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEANTIME_CACHE", str(tmp_path / "cache"))
+    original = load_encoder(*tiny_models.build("clip"))
+    export(original, export_folder("hf:somebody/tiny"))
+    stand_in = load_encoder("hf:somebody/tiny", device="auto")
+    assert isinstance(stand_in, OnnxEncoder)
+    hub = {("hf:somebody/tiny", "cpu"): original}  # which nobody can reach from here
+    monkeypatch.setattr(towers, "load_encoder", lambda name, device: hub[name, device])
+    prompts = prompter(stand_in, NAMES)
+    with torch.no_grad():
+        np.testing.assert_allclose(prompts(prompts.initial).numpy(), plain(stand_in, NAMES), atol=1e-4)
+    assert prompts.encoder_identity == stand_in.identity  # whose images the head will see

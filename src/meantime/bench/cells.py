@@ -17,6 +17,7 @@ class Cell:
     reason: str | None = None
     interval: tuple[float, float] | None = None  # 95 %, where the number is a difference
     others: dict[str, float] = field(default_factory=dict)  # further metrics, their mean over the seeds
+    seeds: tuple[int, ...] = ()  # of the values, where rows are joined by them
 
     @property
     def mean(self) -> float | None:

@@ -19,7 +19,8 @@ class Comparison:
 
     dataset: str
     encoder: str
-    images: int
+    images: int  # that both were asked about
+    of: tuple[int, int]  # the images of either
     seeds: tuple[int, ...]
     a: float
     b: float
@@ -44,7 +45,7 @@ def compare(predictions: str | Path, a: str, b: str) -> list[Comparison]:
     return [_compare(*key, first[key], second[key]) for key in both]
 
 
-def _compare(dataset: str, encoder: str, a: dict[int, dict[int, bool]], b: dict[int, dict[int, bool]]) -> Comparison:
+def _compare(dataset: str, encoder: str, a: dict[int, dict[str, bool]], b: dict[int, dict[str, bool]]) -> Comparison:
     seeds = tuple(sorted(a.keys() & b.keys()))
     images = sorted(set.intersection(*(set(x[s]) for s in seeds for x in (a, b)))) if seeds else []
     if not images:
@@ -56,6 +57,7 @@ def _compare(dataset: str, encoder: str, a: dict[int, dict[int, bool]], b: dict[
         dataset,
         encoder,
         len(images),
+        (max(len(a[s]) for s in seeds), max(len(b[s]) for s in seeds)),
         seeds,
         float(100 * hits_a.mean()),
         float(100 * hits_b.mean()),

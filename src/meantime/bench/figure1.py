@@ -15,9 +15,9 @@ from meantime.meanshift.affinity import text_affinity
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import Head, TextHead
 from meantime.meanshift.solver import solve, variant_named
+from meantime.plane import Plane, Points
 from meantime.store import Store
 
-Points = NDArray[np.float64]
 LOOPS = (0, 1, 2, 5)  # outer loops after which inlierness is shown; the released program stops after 5
 
 
@@ -67,21 +67,18 @@ def _follow(store: Store, head: Head, key: str, label: int, views: NDArray[np.fl
     W = text_affinity(head(x[None]))
     solve(G, W, bandwidth(squared_distances(G), 0.3), *setting, variant_named("official"), states.append)
     modes = np.stack([s.mode.a[0, 0] for s in states]) @ x
-    centre = x.mean(axis=0)
-    axes = np.linalg.svd(x - centre, full_matrices=False)[2][:2].T
-    points = (x - centre) @ axes
-    spread = float(((x - centre) ** 2).sum())
+    plane = Plane(x)
     names = store.class_names
     first, last = (names[int(np.argmax(head(m)))] for m in (x[0], modes[-1] / np.linalg.norm(modes[-1])))
     return Spreading(
         key,
         names[label],
         (first, last),
-        points,
+        plane.points,
         np.exp(np.stack([s.log_y[0, 0] for s in states])),
-        (modes - centre) @ axes,
-        (np.asarray(mean_shift(x, trace=True).path) - centre) @ axes,
-        float((points**2).sum()) / spread if spread > 0 else 1.0,
+        plane(modes),
+        plane(np.asarray(mean_shift(x, trace=True).path)),
+        plane.seen,
     )
 
 

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from meantime.bench.backbones import Backbone
 from meantime.bench.isolated import isolated
+from meantime.bench.paper import numbers
 from meantime.bench.plots import BLUE, GREY, INK, ORANGE, new_figure, save
 from meantime.bench.systems import STAGES, Task, Timing
 from meantime.errors import MeantimeError
@@ -136,7 +137,23 @@ def remarks(rows: Sequence[Measured]) -> list[str]:
     said = [LEGEND]
     said += [f"{row.system}: {row.timing.note}." for row in rows if row.timing is not None and row.timing.note]
     said += [f"{row.backbone} is missing: {row.missing}." for row in rows if row.timing is None]
-    return list(dict.fromkeys(said))
+    return list(dict.fromkeys([*said, *ratios(rows)]))
+
+
+def ratios(rows: Sequence[Measured]) -> list[str]:
+    """What TPT costs beside MTA, on each backbone and for each number of classes; the paper tells only the time."""
+    timed = {(row.backbone, row.classes, row.system): row for row in rows if row.timing is not None}
+    paper = numbers()["figures"]["figure2"]["times as fast as TPT"]
+    said = []
+    for (backbone, k, system), tpt in timed.items():
+        mta = timed.get((backbone, k, "MTA"))
+        if system == "TPT" and mta is not None:
+            time = tpt.timing.seconds / mta.timing.seconds  # type: ignore[union-attr]
+            said.append(
+                f"{backbone}, {k} classes: TPT / MTA {time:.1f} in time, {tpt.peak / mta.peak:.1f} in memory "
+                f"(paper: nearly {paper} in time)."
+            )
+    return said
 
 
 def write(rows: Sequence[Measured], out: Path) -> list[Path]:

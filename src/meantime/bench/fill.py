@@ -69,7 +69,7 @@ class Filler:
             self._store(dataset, model, kind, n, seed)
 
     def _missing(self, dataset: str, model: str, kind: Views, n: int) -> list[int]:
-        there = self.shelf.find(dataset, model, kind, range(self.seeds))
+        there = self.shelf.find(dataset, model, kind, range(self.seeds), n_views=n)
         return [s for s in range(self.seeds) if s not in there or there[s].n_views < n or not there[s].complete]
 
     def _store(self, dataset: Dataset, model: str, kind: Views, n: int, seed: int) -> Store:

@@ -9,7 +9,8 @@ from meantime.bench.declare import Row, title_of
 from meantime.bench.heads import UnavailableError
 from meantime.bench.paper import numbers, published
 from meantime.bench.passes import Search, run_pass
-from meantime.bench.run import Bench
+from meantime.bench.run import Bench, remarks
+from meantime.store import Store
 
 SPEC = numbers()["table7"]
 LAMBDAS = tuple(SPEC["rows"])  # as texts, as the paper prints them
@@ -20,12 +21,18 @@ SETTINGS = tuple((a, b) for a in LAMBDAS for b in LAMBDA_YS if b != "inf" or a =
 
 def table7(bench: Bench, dataset: str = "imagenet") -> Table:
     """The grid on one dataset."""
-    stores = bench.shelf.find(dataset, bench.encoder, "crop", range(bench.seeds))
-    reason = None if stores else f"no store of {dataset} with {bench.encoder}"
+    stores: dict[int, Store] = {}
+    reason = None
     found = []  # for each seed the accuracy of every setting
     try:
+        stores = bench.stores(dataset, bench.encoder, n_views=bench.n_views or 64)
+        n = bench.n_views or 64
         for store in stores.values():
-            n = bench.n_views or min(64, store.n_views)
+            if n > store.n_views:
+                raise UnavailableError(
+                    f"the store of {dataset} has {store.n_views} views, not {n}: --views {store.n_views} takes what "
+                    "it has"
+                )
             head = bench.heads.of(store, Row("mta", "MTA"))["text"]
             search = Search(tuple((float(a), float(b)) for a, b in SETTINGS), "head", n, head)
             found.append(run_pass(store, {}, {"grid": search}, bench.hearing(store))[1]["grid"])
@@ -42,7 +49,11 @@ def table7(bench: Bench, dataset: str = "imagenet") -> Table:
                 cells[a, b] = Cell(paper=paper, reason=reason)
             else:
                 cells[a, b] = Cell(tuple(values[:, SETTINGS.index((a, b))].tolist()), paper)
-    missing = bench.seeds - len(found)
+    notes = [said for store in stores.values() for said in remarks(store)]
+    if found and len(found) < bench.seeds:
+        notes.append(f"seed {', '.join(map(str, stores))} only")
+    if found and dataset == "imagenet":
+        notes += bench.published_otherwise(64)
     return Table(
         "table7",
         f"Effect of lambda and lambda_y: {title_of(dataset)} ({bench.encoder})",
@@ -50,5 +61,5 @@ def table7(bench: Bench, dataset: str = "imagenet") -> Table:
         {b: "∞ (MeanShift)" if math.isinf(float(b)) else b for b in LAMBDA_YS},
         cells,
         corner="lambda \\ lambda_y",
-        notes=[f"seed {', '.join(map(str, stores))} only"] if found and missing > 0 else [],
+        notes=list(dict.fromkeys(notes)),
     )

@@ -1,6 +1,8 @@
 """The heads that rows need: from a store's own texts, from a saved training, or tuned on each image's views."""
 
+import shlex
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from meantime.errors import MeantimeError
 from meantime.extras import optional
 from meantime.heads.ensemble import ProbabilityMean, Vote
 from meantime.heads.named import TUNED
-from meantime.heads.saved import PROMPTS, PromptHead, find_head, load_head
+from meantime.heads.saved import PROMPTS, HeadInfo, PromptHead, heads_for, load_head, saved_heads
 from meantime.meanshift.head import Head, TextHead
 from meantime.store import Store
 
@@ -19,6 +21,8 @@ REDUCTIONS: dict[str, Callable[[list[TextHead]], Head]] = {
     "ensemble-vote": Vote,
     "ensemble-probability": ProbabilityMean,
 }
+# How the encoder of a store may have been loaded: its identity tells one precision, and an export, from another
+LOADED: tuple[dict[str, str], ...] = ({}, {"device": "cpu"}, {"precision": "fp16"}, {"precision": "bf16"})
 
 
 class UnavailableError(MeantimeError):
@@ -31,18 +35,28 @@ class Heads:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder  # of saved heads
         self._made: dict[tuple[Any, ...], Head] = {}
-        self._encoders: dict[str, Encoder] = {}
+        self._encoders: dict[tuple[str, int], Encoder | None] = {}  # by name and the way of `LOADED`
+        self._remarks: dict[tuple[Any, ...], list[str]] = {}
         self._prompts: dict[str, list[TextHead]] = {}
 
     def of(self, store: Store, row: Row) -> dict[str, Head]:
         """Every head that a row needs on a store."""
         return {name: self._head(name, store, row) for name in sorted(row.resolve().heads)}
 
+    def remarks(self, store: Store, row: Row) -> list[str]:
+        """What must be said of the heads that were found for a row: what is not as asked."""
+        kinds = {name.rpartition("@")[2] for name in row.resolve().heads}
+        return [said for kind in sorted(kinds) for said in self._remarks.get(_place(kind, store, row), [])]
+
+    @cached_property
+    def _saved(self) -> dict[Path, HeadInfo]:
+        return saved_heads(self.folder) if self.folder is not None else {}
+
     def _head(self, name: str, store: Store, row: Row) -> Head:
         if name in ("text", "ensemble", *REDUCTIONS):
             key: tuple[Any, ...] = (name, store.path)
         else:
-            key = (name, store.path, row.trained_on, row.shots, row.tokens)
+            key = _place(name, store, row)
         if key not in self._made:
             try:
                 self._made[key] = self._make(name, store, row)
@@ -97,26 +111,55 @@ class Heads:
     def _learned(self, kind: str, store: Store, row: Row) -> Head:
         dataset = row.trained_on or store.name
         tokens = row.tokens if kind in PROMPTS else None
-        needs = f"needs a fitted head: meantime fit {kind} {dataset} --shots {row.shots}"
+        name = store.plan.encoder_name
+        needs = (
+            f"needs a fitted head: meantime fit {kind} {dataset} --shots {row.shots}"
+            + (f" --m {tokens}" if tokens else "")
+            + f" --model {shlex.quote(name)} --seed {store.seed}"
+        )
         if self.folder is None:
             raise UnavailableError(f"{needs}, then --heads DIR")
         if not self.folder.is_dir():
             raise UnavailableError(f"{needs}; there is no folder {str(self.folder)!r}")
         of = {"dataset": dataset, "encoder": store.plan.encoder, "shots": row.shots, "m": tokens}
-        # The training of the same seed, or the only one that there is
-        place = find_head(self.folder, kind, seed=store.seed, **of) or find_head(self.folder, kind, **of)  # type: ignore[arg-type]
-        if place is None:
-            raise UnavailableError(f"{needs}; {str(self.folder)!r} has none for {store.plan.encoder_name}")
-        return load_head(place, encoder_identity=store.plan.encoder, classes=store.class_names)
+        every = heads_for(self._saved, kind, **of)
+        # The training of the same seed, one whose seed is not known, or the only one that there is
+        fits = heads_for(every, kind, seed=store.seed) or (every if len(every) == 1 else {})
+        if not fits:
+            seeds = ", ".join(str(info.seed) for info in every.values())
+            others = f" and seed {store.seed}, but for seeds {seeds}" if every else ""
+            raise UnavailableError(f"{needs}; {str(self.folder)!r} has none for {name}{others}")
+        path, info = next(iter(fits.items()))
+        self._remarks[_place(kind, store, row)] = [
+            *([f"{info.title}: one training for all seeds"] if info.seed != store.seed else []),
+            *([f"{info.title}: of how many shots is not known"] if info.shots is None else []),
+        ]
+        return load_head(path, encoder_identity=store.plan.encoder, classes=store.class_names)
 
     def _encoder(self, store: Store) -> Encoder:
         """The encoder that made a store, loaded again by its name; its identity must be the same."""
-        name = store.plan.encoder_name
-        if name not in self._encoders:
-            self._encoders[name] = load_encoder(name)
-        encoder = self._encoders[name]
-        if encoder.identity != store.plan.encoder:
-            raise UnavailableError(
-                f"the store of {store.name} was made by {store.plan.encoder}, but {name} is {encoder.identity}"
-            )
-        return encoder
+        name, identity = store.plan.encoder_name, store.plan.encoder
+        found = []
+        for way in range(len(LOADED)):
+            encoder = self._loaded(name, way)
+            if encoder is not None and encoder.identity == identity:
+                return encoder
+            found += [encoder.identity] if encoder is not None else []
+        raise UnavailableError(
+            f"the store of {store.name} was made by {identity}, but {name} is {', '.join(dict.fromkeys(found))}: "
+            "encode it again with this encoder"
+        )
+
+    def _loaded(self, name: str, way: int) -> Encoder | None:
+        if (name, way) not in self._encoders:
+            try:
+                self._encoders[name, way] = load_encoder(name, **LOADED[way])  # type: ignore[arg-type]
+            except MeantimeError:
+                if way == 0:
+                    raise
+                self._encoders[name, way] = None  # it has no such device or precision
+        return self._encoders[name, way]
+
+
+def _place(name: str, store: Store, row: Row) -> tuple[Any, ...]:
+    return (name, store.path, row.trained_on, row.shots, row.tokens)

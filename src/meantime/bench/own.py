@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meantime.bench.cells import Cell, Table
 from meantime.bench.compare import paired_bootstrap
@@ -14,7 +13,8 @@ from meantime.bench.metrics import METRICS, measure
 from meantime.bench.passes import Job, run_pass
 from meantime.bench.predictions import Predictions
 from meantime.bench.records import recorder
-from meantime.bench.run import Bench
+from meantime.bench.run import Bench, kind_marks, marked, remarks
+from meantime.bench.shelf import kind_of, made_by
 from meantime.errors import MeantimeError
 from meantime.registry import training_free
 from meantime.store import Store
@@ -31,7 +31,7 @@ class Measured:
 
 
 def rows(bench: Bench, datasets: Sequence[str] = (), only: Sequence[str] = ()) -> list[Measured]:
-    """One table for each dataset and encoder among the stores; of all training-free methods, or of some."""
+    """One table for each dataset, encoder and kind of views; of all training-free methods, or of some."""
     names = [name for name in training_free() if not only or name in only]
     if not names:
         raise MeantimeError(
@@ -39,34 +39,36 @@ def rows(bench: Bench, datasets: Sequence[str] = (), only: Sequence[str] = ()) -
         )
     stores = [s for s in bench.shelf.stores if s.seed < bench.seeds and (not datasets or s.name in datasets)]
     if bench.model is not None:
-        stores = [s for s in stores if bench.model in (s.plan.encoder_name, s.plan.encoder)]
+        stores = [s for s in stores if made_by(s.plan, bench.model)]
     if not stores:
         raise MeantimeError(
             f"no store fits; there are {', '.join(bench.shelf.datasets) or 'none'} "
             f"with {', '.join(bench.shelf.encoders) or 'no encoder'}"
         )
-    groups: dict[tuple[str, str, str], list[Store]] = {}
-    for store in stores:
-        groups.setdefault((store.name, store.plan.encoder_name, store.plan.views), []).append(store)
+    groups = {(s.name, s.plan.encoder_name, kind_of(s.plan)): s for s in stores}
     with recorder(bench.out, "rows") as record:
         measured = []
-        for group in groups.values():
+        for (dataset, encoder, kind), one in groups.items():
             by_method: dict[str, list[Predictions]] = {}
             reasons: dict[str, str] = {}
-            for store in sorted(group, key=lambda s: s.seed):
-                for name, p in _ask(bench, store, names, reasons).items():
-                    record.add(p, store)
+            try:
+                group = list(bench.stores(dataset, encoder, kind, bench.n_views or 1).values())
+            except UnavailableError as error:
+                group, reasons = [one], dict.fromkeys(names, str(error))
+            n = min(bench.n_views or one.n_views, *(s.n_views for s in group))
+            for store in group if not reasons else ():
+                for name, p in _ask(bench, store, names, n, reasons).items():
+                    record.add(marked(p, kind_marks(store)), store)
                     by_method.setdefault(name, []).append(p)
-            measured.append(Measured(_table(bench, group, names, by_method, reasons), by_method))
+            measured.append(Measured(_table(group, n, names, by_method, reasons), by_method))
         return measured
 
 
-def _ask(bench: Bench, store: Store, names: list[str], reasons: dict[str, str]) -> dict[str, Predictions]:
+def _ask(bench: Bench, store: Store, names: list[str], n: int, reasons: dict[str, str]) -> dict[str, Predictions]:
     jobs = {}
     for name in names:
         row = Row(name, name)
         try:
-            n = min(bench.n_views or store.n_views, store.n_views)
             jobs[name] = Job(name, row.resolve(), n, bench.heads.of(store, row))
         except UnavailableError as error:
             reasons[name] = str(error)
@@ -75,14 +77,15 @@ def _ask(bench: Bench, store: Store, names: list[str], reasons: dict[str, str]) 
 
 
 def _table(
-    bench: Bench,
     stores: list[Store],
+    n: int,
     names: list[str],
     by_method: dict[str, list[Predictions]],
     reasons: dict[str, str],
 ) -> Table:
     columns = METRICS | {GAIN: "top-1 minus clip"}
     cells: dict[tuple[str, str], Cell] = {}
+    notes = ["below top-1 minus clip: the 95 % interval of a paired bootstrap over images"]
     for name in names:
         for column in columns:
             cells[name, column] = Cell(reason=reasons.get(name))
@@ -93,25 +96,39 @@ def _table(
             cells[name, metric] = Cell(tuple(f[metric] for f in found))
         if name != "clip" and "clip" in by_method:
             cells[name, GAIN] = _gain(by_method[name], by_method["clip"])
-    plan = stores[0].plan
-    n = min(bench.n_views or plan.n_views, plan.n_views)
-    seeds = ", ".join(str(s.seed) for s in sorted(stores, key=lambda s: s.seed))
+        if name in reasons:
+            seeds = ", ".join(str(p.seed) for p in by_method[name])
+            notes.append(f"{name}: seed {seeds} only ({reasons[name]})")
+    plan, kind = stores[0].plan, kind_marks(stores[0])
+    seeds = ", ".join(str(s.seed) for s in stores)
+    images = " or ".join(str(count) for count in dict.fromkeys(map(len, stores)))
+    name = "-".join(["rows", plan.dataset, plan.encoder_name, *kind])
     return Table(
-        "rows-" + "".join(c if c.isalnum() else "-" for c in f"{plan.dataset}-{plan.encoder_name}").lower(),
-        f"{plan.dataset}: {len(stores[0])} images, {len(plan.classes)} names, {n} views, seed {seeds}, "
+        "".join(c if c.isalnum() else "-" for c in name).lower(),
+        f"{plan.dataset}: {images} images, {len(plan.classes)} names, {' '.join([str(n), *kind])} views, seed {seeds}, "
         f"{plan.encoder_name}",
         {name: name for name in names},
         columns,
         cells,
-        notes=["below top-1 minus clip: the 95 % interval of a paired bootstrap over images"],
+        notes=list(dict.fromkeys([*notes, *(said for store in stores for said in remarks(store))])),
         unit="per cent; the calibration error in points",
     )
 
 
 def _gain(ours: list[Predictions], plain: list[Predictions]) -> Cell:
-    def hits(parts: list[Predictions]) -> NDArray[np.bool_]:
-        return np.stack([p.hits for p in parts])
+    """For each seed that both have; the interval is over the images that all of these seeds have."""
+    clip = {p.seed: p for p in plain}
+    pairs = [(p, clip[p.seed]) for p in ours if p.seed in clip]
+    if not pairs:
+        return Cell(reason="no seed in common with clip")
+    values = tuple(float(100 * (a.hits.mean() - b.hits.mean())) for a, b in pairs)
+    shared = sorted(set.intersection(*(set(p.keys) for pair in pairs for p in pair)))
+    if not shared:
+        return Cell(values)
 
-    a, b = hits(ours), hits(plain)
-    values = 100 * (a.mean(axis=1) - b.mean(axis=1))
-    return Cell(tuple(float(x) for x in values), interval=paired_bootstrap(a, b))
+    def hits(p: Predictions) -> list[bool]:
+        right = dict(zip(p.keys, p.hits.tolist(), strict=True))
+        return [right[key] for key in shared]
+
+    ours_, plain_ = (np.array([hits(pair[side]) for pair in pairs]) for side in (0, 1))
+    return Cell(values, interval=paired_bootstrap(ours_, plain_))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meantime.aggregators import Aggregate, Aggregator
 from meantime.bench.predictions import Predictions, plain_names
+from meantime.datasets import list_datasets
 from meantime.meanshift import mta, softmax
 from meantime.meanshift.arrays import Array
 from meantime.meanshift.head import Head
@@ -78,8 +79,7 @@ def run_pass(
     ``progress(images)`` hears of every batch.
     """
     searches = searches or {}
-    names = plain_names(store.class_names)
-    _, same = np.unique(names, return_inverse=True)  # classes of one name share a number
+    same = _same(store)
     gathered: dict[Any, list[_Answers]] = {key: [] for key in jobs}
     right = {key: np.zeros(len(search.settings)) for key, search in searches.items()}
     asked = dict.fromkeys(searches, 0)
@@ -103,6 +103,26 @@ def run_pass(
             progress(len(batch))
     predictions = {key: _join(store, jobs[key].name, parts) for key, parts in gathered.items()}
     return predictions, {key: 100 * right[key] / max(asked[key], 1) for key in searches}
+
+
+def twin_names(store: Store) -> list[str]:
+    """Names that stand for several classes of a dataset in which only the class of the label is right."""
+    if store.name not in list_datasets():
+        return []
+    names, counts = np.unique(plain_names(store.class_names), return_counts=True)
+    return [str(name) for name in names[counts > 1]]
+
+
+def _same(store: Store) -> Indices:
+    """A number for each class; classes that count as the same share it.
+
+    The paper's datasets are scored by the number of the class, as its program does, though ImageNet has two pairs of
+    classes with one name: numbers stand beside the published ones. In one's own data a name is all that a label says.
+    """
+    if store.name in list_datasets():
+        return np.arange(len(store.class_names))
+    numbers: Indices = np.unique(plain_names(store.class_names), return_inverse=True)[1]
+    return numbers
 
 
 def _groups(

@@ -54,7 +54,7 @@ def views_curve(table: Table, path: Path) -> Path:
     axes.minorticks_off()
     axes.legend(frameon=False, fontsize=10, loc="best")
     axes.set_xlabel("views", color=INK)
-    axes.set_ylabel("top-1 in per cent", color=INK)
+    axes.set_ylabel(table.unit, color=INK)
     axes.set_title(table.title, loc="left", size=11, color=INK)
     axes.grid(axis="y", color="#e5e7eb", lw=0.8)
     _clean(axes)
@@ -66,6 +66,8 @@ def gains(table: Table) -> list[str]:
     said = numbers()["figures"]["figure4"]
     lines = []
     for row, by_count in said.items():
+        if row not in table.rows:
+            continue
         for count, gain in by_count.items():
             first, then = table.cells[row, "1"].mean, table.cells[row, count].mean
             if first is not None and then is not None:

@@ -26,15 +26,15 @@ class Predictions:
     labels: NDArray[np.int64]  # (M,)
     best: NDArray[np.int32]  # (M, 5): the best classes, best first; fewer where there are fewer
     confidence: NDArray[np.float32]  # (M,): probability of the best
-    hits: NDArray[np.bool_]  # (M,): the best name is right
-    hits5: NDArray[np.bool_]  # (M,): the right name is among the best
+    hits: NDArray[np.bool_]  # (M,): the best is right
+    hits5: NDArray[np.bool_]  # (M,): the right one is among the best
 
     def __len__(self) -> int:
         return len(self.index)
 
 
 def plain_names(names: Iterable[str]) -> NDArray[np.str_]:
-    """Names as they are compared: ImageNet has two pairs of classes with one name, and either is right."""
+    """Names as they are compared."""
     return np.array([name.replace("_", " ") for name in names])
 
 
@@ -110,18 +110,23 @@ def prediction_file(path: Path) -> Iterator[PredictionFile]:
     part.replace(path)
 
 
-def read_hits(path: Path, method: str) -> dict[tuple[str, str], dict[int, dict[int, bool]]]:
-    """Of one method: (dataset, encoder) -> seed -> index of the image -> whether it was right."""
+def read_hits(path: Path, method: str) -> dict[tuple[str, str], dict[int, dict[str, bool]]]:
+    """Of one method: (dataset, encoder) -> seed -> key of the image -> whether it was right."""
     if not path.is_file():
         raise MeantimeError(
             f"there are no predictions in {str(path)!r}: run a table first, as in `meantime bench rows`"
         )
-    columns = ["dataset", "encoder", "seed", "index", "correct"]
-    table = pq.read_table(path, columns=columns, filters=[("method", "=", method)])
+    columns = ["dataset", "encoder", "seed", "key", "correct"]
+    try:
+        table = pq.read_table(path, columns=columns, filters=[("method", "=", method)])
+    except pa.ArrowException as error:
+        raise MeantimeError(
+            f"{str(path)!r} cannot be read as predictions ({error}): give the .parquet that a table has written"
+        ) from error
     if not len(table):
         known = sorted(set(pq.read_table(path, columns=["method"])["method"].to_pylist()))
         raise MeantimeError(f"{str(path)!r} has no predictions of {method!r}; it has {', '.join(known)}")
-    found: dict[tuple[str, str], dict[int, dict[int, bool]]] = {}
-    for dataset, encoder, seed, index, correct in zip(*(table[name].to_pylist() for name in columns), strict=True):
-        found.setdefault((dataset, encoder), {}).setdefault(seed, {})[index] = correct
+    found: dict[tuple[str, str], dict[int, dict[str, bool]]] = {}
+    for dataset, encoder, seed, key, correct in zip(*(table[name].to_pylist() for name in columns), strict=True):
+        found.setdefault((dataset, encoder), {}).setdefault(seed, {})[key] = correct
     return found

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime.bench.cells import Cell, Table
-from meantime.bench.declare import PAPERS_BACKBONE, Column, Row, TableSpec
+from meantime.bench.declare import BACKBONES, PAPERS_BACKBONE, Column, Row, TableSpec, Views
 from meantime.bench.heads import Heads, UnavailableError
 from meantime.bench.metrics import METRICS
 from meantime.bench.paper import Published, published
-from meantime.bench.passes import Indices, Job, Search, run_pass
+from meantime.bench.passes import Indices, Job, Search, run_pass, twin_names
 from meantime.bench.predictions import Predictions
 from meantime.bench.records import recorder
-from meantime.bench.shelf import Shelf, kind_of, made_by
-from meantime.datasets import draw
+from meantime.bench.shelf import Shelf, backbone_of, kind_of, made_by
+from meantime.datasets import draw, list_datasets
 from meantime.errors import MeantimeError
 from meantime.store import Store
 
@@ -46,6 +46,8 @@ class Bench:
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
             raise MeantimeError(f"metric is {self.metric!r}; expected one of {', '.join(METRICS)}")
+        if self.n_views is not None and self.n_views < 1:
+            raise MeantimeError(f"{self.n_views} views were asked for; expected at least 1")
         self._subsets: dict[str, Indices] = {}
 
     @property
@@ -64,24 +66,29 @@ class Bench:
         """Measure tables; every store is read once for all of them, its predictions go to one Parquet file."""
         wanted: Wanted = {}
         places: dict[tuple[str, str, str], Places | str] = {}
+        notes: dict[str, list[str]] = {spec.name: [] for spec in specs}
         for spec in specs:
             for row in spec.rows:
                 for column in spec.columns():
-                    places[spec.name, row.key, column.key] = self._plan(spec, row, column, wanted)
+                    found = self._plan(spec, row, column, wanted, notes[spec.name])
+                    places[spec.name, row.key, column.key] = found
         self._measure(wanted, predictions)
-        return [self._table(spec, places) for spec in specs]
+        return [self._table(spec, places, notes[spec.name]) for spec in specs]
 
-    def _plan(self, spec: TableSpec, row: Row, column: Column, wanted: Wanted) -> Places | str:
+    def _plan(self, spec: TableSpec, row: Row, column: Column, wanted: Wanted, notes: list[str]) -> Places | str:
         """Where the results of a cell will be, for each dataset by seed; or the reason why there are none."""
         places: Places = []
         reasons: list[str] = []
         for dataset in column.datasets:
             try:
                 by_seed: dict[int, tuple[Path, Hashable]] = {}
-                for seed, store in self._stores(dataset, row, column).items():
+                n = column.n_views or self.n_views or spec.n_views
+                encoder = column.backbone or self.encoder
+                for seed, store in self.stores(dataset, encoder, row.views, n, spec.subset).items():
                     key, task = self._task(spec, row, column, store)
                     wanted.setdefault(store.path, (store, {}))[1].setdefault(key, task)
                     by_seed[seed] = (store.path, key)
+                    notes += [*remarks(store, spec.subset), *self.heads.remarks(store, row)]
                 places.append(by_seed)
             except UnavailableError as error:
                 reasons.append(str(error))
@@ -93,11 +100,13 @@ class Bench:
             return f"the stores of {', '.join(column.datasets)} have no seed in common"
         return places
 
-    def _stores(self, dataset: str, row: Row, column: Column) -> dict[int, Store]:
-        encoder = column.backbone or self.encoder
-        stores = self.shelf.find(dataset, encoder, row.views, range(self.seeds))
+    def stores(
+        self, dataset: str, encoder: str, views: Views = "crop", n_views: int = 1, images: int | None = None
+    ) -> dict[int, Store]:
+        """The stores to ask, by seed: all of them complete."""
+        stores = self.shelf.find(dataset, encoder, views, range(self.seeds), n_views=n_views, images=images)
         if not stores:
-            kind = "" if row.views == "crop" else f", {row.views} views"
+            kind = "" if views == "crop" else f", {views} views"
             raise UnavailableError(f"no store of {dataset} with {encoder}{kind}")
         for store in stores.values():
             if not store.complete:
@@ -160,13 +169,26 @@ class Bench:
 
         return heard
 
-    def _table(self, spec: TableSpec, places: dict[tuple[str, str, str], Any]) -> Table:
-        notes: list[str] = []
+    def published_otherwise(self, n_views: int, *, any_backbone: bool = False) -> list[str]:
+        """A note on how the published numbers were measured, where this run measures otherwise."""
+        same = any_backbone or all(
+            backbone_of(store.plan.encoder_name) == PAPERS_BACKBONE
+            for store in self.shelf.stores
+            if made_by(store.plan, self.encoder)
+        )
+        if same and self.n_views in (None, n_views):
+            return []
+        backbone = "" if any_backbone else f"{BACKBONES[PAPERS_BACKBONE]}, "
+        return [f"published: {backbone}{n_views} views"]
+
+    def _table(self, spec: TableSpec, places: dict[tuple[str, str, str], Any], notes: list[str]) -> Table:
         cells = {}
         for row in spec.rows:
             for column in spec.columns():
                 where = places[spec.name, row.key, column.key]
                 cells[row.key, column.key] = self._cell(spec, row, column, where, notes)
+        if spec.layout != "views" and any(cell.paper and cell.values for cell in cells.values()):
+            notes += self.published_otherwise(spec.n_views, any_backbone=spec.layout == "backbones")
         return Table(
             spec.name,
             f"{spec.title}: {spec.where}" + (f" ({self.encoder})" if spec.layout != "backbones" else ""),
@@ -182,14 +204,18 @@ class Bench:
         paper = paper_value(spec.name, row, column) if comparable else None
         if isinstance(where, str):
             return Cell(paper=paper, reason=where)
+        if row.search and self.metric != "top1":
+            return Cell(reason="searched for top-1 only")
         seeds = sorted(set.intersection(*map(set, where)))
         if len(seeds) < self.seeds:
             notes.append(f"{', '.join(column.datasets)}: seed {', '.join(map(str, seeds))} only")
         if row.search:
-            return Cell(self._best(row, [[self.searched[by[seed]] for by in where] for seed in seeds], notes), paper)
-        found = [[self.metrics[by[seed]] for by in where] for seed in seeds]  # seeds x datasets
-        means = {name: [float(np.mean([m[name] for m in per_seed])) for per_seed in found] for name in METRICS}
-        return Cell(tuple(means[self.metric]), paper, others={name: float(np.mean(x)) for name, x in means.items()})
+            found = [[self.searched[by[seed]] for by in where] for seed in seeds]
+            return Cell(self._best(row, found, notes), paper, seeds=tuple(seeds))
+        measured = [[self.metrics[by[seed]] for by in where] for seed in seeds]  # seeds x datasets
+        means = {name: [float(np.mean([m[name] for m in per_seed])) for per_seed in measured] for name in METRICS}
+        others = {name: float(np.mean(x)) for name, x in means.items()}
+        return Cell(tuple(means[self.metric]), paper, others=others, seeds=tuple(seeds))
 
     @staticmethod
     def _best(row: Row, found: list[list[NDArray[np.float64]]], notes: list[str]) -> tuple[float, ...]:
@@ -213,8 +239,34 @@ def paper_value(table: str, row: Row, column: Column) -> Published | None:
     return found
 
 
+def remarks(store: Store, images: int | None = None) -> list[str]:
+    """What must be said beside numbers of a store: images that are missing, names that stand for several classes."""
+    known = list_datasets().get(store.name)
+    said = []
+    if known is not None and len(store) < min(known.test, images or known.test):
+        said.append(f"{store.name}: {len(store)} of the {known.test} test images")
+    twins = twin_names(store)
+    if twins:
+        said.append(
+            f"{store.name}: {' and '.join(map(repr, twins))} stand for more than one class; "
+            "only the one of the label is right, as in the paper's program"
+        )
+    return said
+
+
 def _named(p: Predictions, job: Job, store: Store) -> Predictions:
     """Predictions under a name that says what else than the method differs within a file."""
+    views = [f"{job.n_views} views"] if job.n_views != 64 else []
+    images = [] if job.subset is None else [f"{len(job.subset)} images"]
+    return marked(p, [*views, *images, *kind_marks(store)])
+
+
+def kind_marks(store: Store) -> list[str]:
+    """How the views of a store are called, where they are not crops."""
     kind = kind_of(store.plan)
-    marks = ([f"{job.n_views} views"] if job.n_views != 64 else []) + ([kind] if kind != "crop" else [])
-    return replace(p, method=p.method + (f" ({', '.join(marks)})" if marks else ""))
+    return [] if kind == "crop" else [kind]
+
+
+def marked(p: Predictions, marks: Sequence[str]) -> Predictions:
+    """Predictions whose method is called by what else there is to say of it."""
+    return replace(p, method=f"{p.method} ({', '.join(marks)})") if marks else p

@@ -51,8 +51,8 @@ def _command(experiment: Experiment) -> Callable[..., None]:
         added = tuple(name for file in plugin or [] for name in load_plugin(file))
         with Progress(console=Console(stderr=True), transient=True) as bar:
             heard = _progress(bar)
-            there = [folder for folder in store or [] if data is None or folder.exists()]
-            bench = Bench(Shelf.at(there), out, model, seeds, views, Heads(heads), metric, heard)
+            shelf = Shelf.at(store or [], to_fill=data is not None)
+            bench = Bench(shelf, out, model, seeds, views, Heads(heads), metric, heard)
             options = Options(tuple(dataset or ()), added, tuple(method or ()), image)
             problems = []
             if data is not None:
@@ -103,7 +103,8 @@ def compare_(
     table = RichTable(title=f"{a} minus {b}, top-1 in points", title_justify="left", box=None)
     for column in ("dataset", "images", "seeds", a, b, "difference", "95 % interval", f"only {a}", f"only {b}", "p"):
         table.add_column(column, justify="left" if column == "dataset" else "right")
-    for c in compare(file, a, b):
+    found = compare(file, a, b)
+    for c in found:
         table.add_row(
             c.dataset,
             str(c.images),
@@ -116,6 +117,10 @@ def compare_(
             ", ".join(f"{p:.3g}" for p in c.p),
         )
     Console().print(table)
+    for c in found:
+        if c.images < max(c.of):
+            said = f"{a} has {c.of[0]} images of {c.dataset}, {b} {c.of[1]}: compared on the {c.images} that both have"
+            print(f"meantime: {said}", file=sys.stderr)
     print("only: images that one has right and the other wrong, for each seed; p: McNemar's exact test, for each seed")
 
 

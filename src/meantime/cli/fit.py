@@ -1,7 +1,7 @@
 """`meantime fit`: a head learned from a few photos of each class."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -10,7 +10,6 @@ from rich.progress import Progress
 from meantime.cli import options as o
 from meantime.datasets import load_dataset
 from meantime.encoders import load_encoder
-from meantime.errors import MeantimeError
 from meantime.fit import Fitted, fit_head, import_prompt
 from meantime.heads.saved import KINDS, heads_folder
 from meantime.labels import as_labels
@@ -21,8 +20,8 @@ def fit(
     dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a labelled folder, or a table")],
     root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
     labels: Annotated[str | None, typer.Option(help="Class names for your own data, if not those that occur")] = None,
-    shots: Annotated[int, typer.Option(help="Photos of each class to train with")] = 16,
-    seed: Annotated[int, typer.Option(help="Which photos are drawn")] = 0,
+    shots: Annotated[int, typer.Option(help="Photos of each class to train with, or that a published prompt saw")] = 16,
+    seed: Annotated[int | None, typer.Option(help="Which photos are drawn; by default 0")] = None,
     m: Annotated[int, typer.Option(help="Tokens of a prompt: 4, or 16")] = 4,
     epochs: Annotated[int | None, typer.Option(help="Of a prompt; by default as published for so many shots")] = None,
     weights: Annotated[str, typer.Option(help="Texts of Tip-Adapter: ensemble (80 prompts) or text")] = "ensemble",
@@ -43,12 +42,11 @@ def fit(
     """Fit a head on a few photos of each class; then `--method mta@DIR` everywhere."""
     encoder = load_encoder(model, device=device, precision=precision)
     if prompt_file is not None:
-        if kind != "coop":
-            raise MeantimeError(f"--prompt-file takes a prompt of CoOp's; {kind!r} was asked for")
         names = None if labels is None else as_labels(labels).names
         data = load_dataset(dataset, root, class_names=names)
-        place = out or heads_folder() / f"coop-{data.name}-{prompt_file.stem}"
-        _tell(import_prompt(prompt_file, data.class_names, place, encoder=encoder, dataset=data.name))
+        place = out or heads_folder() / f"{kind}-{data.name}-{prompt_file.stem}"
+        of: dict[str, Any] = {"dataset": data.name, "kind": kind, "shots": shots, "seed": seed}
+        _tell(import_prompt(prompt_file, data.class_names, place, encoder=encoder, **of))
         return
     with Progress(console=Console(stderr=True), transient=True) as bar:
         tasks = {what: bar.add_task(what, total=None, visible=False) for what in ("encoding", "training")}
@@ -59,7 +57,7 @@ def fit(
             labels=labels,
             encoder=encoder,
             shots=shots,
-            seed=seed,
+            seed=seed or 0,
             m=m,
             epochs=epochs,
             weights=weights,

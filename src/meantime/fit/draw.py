@@ -45,12 +45,13 @@ class Draw:
 
 
 def draw_shots(pools: Pools, shots: int, seed: int, *, partial: bool = False) -> Draw:
-    """Draw ``shots`` photos of each class to train, and min(shots, 4) to validate.
+    """Draw ``shots`` photos of each class to train, and min(shots, 4) of each from the validation split to validate.
 
     The photos of a class are shuffled by the seed and the first are taken, so that a draw of more shots holds that of
-    fewer. Only where a class has too few are some taken again. A pool without a validation split gives its validation
-    photos from the rest of it: of a dataset's training split as many as above, of one's own photos half as many as
-    train, because what is left must do for a test.
+    fewer. Only where a class has too few are some taken again. Without a validation split the photos that validate are
+    training photos that do not train: min(shots, 4) where there is a training split; where there is no split at all,
+    half of that (1 below 4 shots, 2 from there on), because what is left must do for a test. Where a class has too few
+    for both, training goes first, and one validates if there are two.
 
     ``partial`` lets classes without any photo pass: their texts alone speak for them.
     """

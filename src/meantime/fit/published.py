@@ -17,18 +17,26 @@ def import_prompt(
     *,
     encoder: str | Encoder,
     dataset: str,
+    kind: str | None = None,
     shots: int | None = None,
     seed: int | None = None,
 ) -> Fitted:
-    """Make a saved head for these classes of a published prompt file, or of the prompt of another saved head."""
+    """Make a saved head for these classes of a published prompt file, or of the prompt of another saved head.
+
+    What a file does not tell, ``kind`` (CoOp by default), ``shots`` and ``seed`` say; a saved head knows it.
+    """
     from meantime.heads import coop
 
+    if kind not in (None, *PROMPTS):
+        raise MeantimeError(f"a prompt can be that of {' or '.join(PROMPTS)}; {kind!r} was asked for")
     encoder = load_encoder(encoder)
-    kind, origin, draw = "coop", Path(source).name, {}
+    origin, draw = Path(source).name, {}
     if is_head(source):
         old = head_info(source)
         if old.kind not in PROMPTS:
             raise MeantimeError(f"{str(source)!r} is a {old.kind} head; only a prompt can be carried to other classes")
+        if kind not in (None, old.kind):
+            raise MeantimeError(f"{str(source)!r} is a {old.kind} head; {kind!r} was asked for")
         kind, origin, draw = old.kind, old.title, old.draw
         shots, seed = old.shots, old.seed
         learned = load_head(source, encoder_identity=encoder.identity)
@@ -39,7 +47,7 @@ def import_prompt(
     prompts = prompter(encoder, [name.replace("_", " ") for name in names])
     head = coop.prompt_head(prompts, context, encoder.logit_scale)
     info = HeadInfo(
-        kind,
+        kind or "coop",
         dataset,
         tuple(names),
         encoder.identity,

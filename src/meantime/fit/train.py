@@ -99,6 +99,8 @@ def fit_head(
     """
     if kind not in KINDS:
         raise MeantimeError(f"there is no head {kind!r} to fit; there are {', '.join(KINDS)}")
+    if epochs is not None and epochs < 1:
+        raise MeantimeError(f"{epochs} epochs were asked for; expected at least 1, or None for the published number")
     if isinstance(dataset, Dataset):
         whole = Dataset(dataset.name, dataset.class_names, dataset.samples, "train", dataset.prompt)
         pools = Pools(whole, whole, whole=True)

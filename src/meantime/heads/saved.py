@@ -5,15 +5,16 @@ A prompt is saved with the class embeddings that it gives, so that using it need
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy as safetensors
+from safetensors import SafetensorError
 
 from meantime.errors import MeantimeError
-from meantime.extras import optional
 from meantime.heads.tip_adapter import TipAdapterHead
 from meantime.meanshift.arrays import Array
 from meantime.meanshift.head import TextHead
@@ -54,8 +55,9 @@ class HeadInfo:
     @property
     def title(self) -> str:
         """A name for tables and messages."""
-        shots = "" if self.shots is None else f", {self.shots} shots, seed {self.seed}"
-        return f"{self.kind}{f' of {self.m} tokens' if self.m else ''} on {self.dataset}{shots}"
+        shots = "" if self.shots is None else f", {self.shots} shots"
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"{self.kind}{f' of {self.m} tokens' if self.m else ''} on {self.dataset}{shots}{seed}"
 
 
 def is_head(path: str | Path) -> bool:
@@ -85,7 +87,7 @@ def save_head(folder: str | Path, head: LearnedHead, info: HeadInfo) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The description last, and each in one stroke: a folder with it is whole.
-        _replace(folder / TENSORS, _safetensors().save(arrays))
+        _replace(folder / TENSORS, safetensors.save(arrays))
         _replace(folder / JSON, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
     except OSError as error:
         raise MeantimeError(f"cannot write the head to {str(folder)!r}: {error.strerror or error}") from error
@@ -132,8 +134,8 @@ def load_head(
             f"({info.encoder}), not for {encoder_identity}; use that encoder, or fit a head for this one"
         )
     try:
-        tensors = _safetensors().load((folder / TENSORS).read_bytes())
-    except (OSError, ValueError, optional("safetensors", "a saved head", "torch").SafetensorError) as error:
+        tensors = safetensors.load((folder / TENSORS).read_bytes())
+    except (OSError, ValueError, SafetensorError) as error:
         raise MeantimeError(f"{str(folder / TENSORS)!r} cannot be read ({error}): fit the head again") from error
     rows = np.arange(len(info.classes)) if classes is None else _rows(folder, info, classes)
     if info.kind in PROMPTS:
@@ -183,13 +185,21 @@ def find_head(
     seed: int | None = None,
     m: int | None = None,
 ) -> Path | None:
-    """Return the folder below ``folder`` of the first head that is all of this; None leaves a thing open."""
-    wanted = {"kind": kind, "dataset": dataset, "encoder": encoder, "shots": shots, "seed": seed, "m": m}
-    for path, info in saved_heads(folder).items():
-        if all(value is None or getattr(info, name) == value for name, value in wanted.items()):
-            return path
-    return None
+    """Return the folder below ``folder`` of the first head that is all of this; None leaves a thing open.
+
+    Of a published prompt shots and seed may be unknown: it fits where no head is known to fit.
+    """
+    found = heads_for(saved_heads(folder), kind, dataset=dataset, encoder=encoder, shots=shots, seed=seed, m=m)
+    return next(iter(found), None)
 
 
-def _safetensors() -> Any:
-    return optional("safetensors.numpy", "a saved head", "torch")
+def heads_for(heads: Mapping[Path, HeadInfo], kind: str, **wanted: Any) -> dict[Path, HeadInfo]:
+    """Return those of some heads that are all of this, or may be; those that are known to be come first."""
+    known = {name: value for name, value in (wanted | {"kind": kind}).items() if value is not None}
+    fits = {}
+    for path, info in heads.items():
+        wrong = {name for name, value in known.items() if getattr(info, name) != value}
+        unknown = {name for name in ("shots", "seed") if getattr(info, name) is None}
+        if wrong <= unknown:
+            fits[path] = (info, len(wrong))
+    return {path: info for path, (info, guessed) in sorted(fits.items(), key=lambda item: item[1][1])}

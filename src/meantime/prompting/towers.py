@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from meantime.encoders import Encoder, OnnxEncoder, TorchEncoder
+from meantime.encoders import Encoder, OnnxEncoder, TorchEncoder, export_folder, load_encoder
 from meantime.errors import MeantimeError
 from meantime.prompting.minilm import MiniLM
 
@@ -40,6 +40,8 @@ class Tower:
 def tower_of(encoder: Encoder) -> Tower:
     """The tower of an encoder that PyTorch can run."""
     if isinstance(encoder, OnnxEncoder):
+        if _stands_in(encoder):  # an export has no tower to open, but the model that was asked for has
+            return tower_of(load_encoder(encoder.name, device="cpu"))
         return _embedded(encoder)
     model = getattr(encoder, "model", None)
     if isinstance(encoder, TorchEncoder):
@@ -51,6 +53,14 @@ def tower_of(encoder: Encoder) -> Tower:
         f"the encoder {encoder.name!r} has no text tower that PyTorch can differentiate, so its prompt cannot be "
         "learned; there is one in the embedded encoder and in those of transformers (hf:NAME) and open_clip"
     )
+
+
+def _stands_in(encoder: OnnxEncoder) -> bool:
+    """Whether it is the kept export of a model, loaded in its place by its name."""
+    try:
+        return encoder.directory == export_folder(encoder.name)
+    except MeantimeError:  # a directory of one's own
+        return False
 
 
 def frozen(module: nn.Module) -> nn.Module:
