@@ -1,0 +1,5 @@
+"""`python -m meantime`: the command line, where its script is not on the path."""
+
+from meantime.cli import main
+
+main()
