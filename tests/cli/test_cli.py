@@ -106,6 +106,7 @@ def test_mistakes_get_one_sentence(meantime, photos, arguments, words):
         (["serve", "--port", 99999], "--port"),
         (["serve", "--log-level", "loud"], "loud"),
         (["serve", "--threads", -1], "--threads"),
+        (["serve", "--max-body", "nan"], "--max-body"),
         (["classify", "x.jpg", "--labels", LABELS, "--threads", 0], "--threads"),
         (["classify", "x.jpg", "--labels", LABELS, "--top", -1], "--top"),
         (["evaluate", ".", "--labels", LABELS, "--seeds", 0], "--seeds"),

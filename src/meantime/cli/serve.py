@@ -1,5 +1,6 @@
 """`meantime serve`: the HTTP API and the page."""
 
+import math
 import os
 from typing import Annotated
 
@@ -38,6 +39,8 @@ def serve(
     """Serve the API and the page, on this machine alone unless told otherwise."""
     if log_level not in LOG_LEVELS:
         raise MeantimeError(f"--log-level is {log_level!r}; expected {', '.join(LOG_LEVELS)}")
+    if not 0 < max_body < math.inf:
+        raise MeantimeError(f"--max-body is {max_body:g} MiB; expected more than 0")
     for package in ("fastapi", "uvicorn", "python_multipart"):
         optional(package, "meantime serve", "serve")
     from meantime.serve.server import run
