@@ -1,5 +1,9 @@
 import csv
 import json
+import os
+import random
+import resource
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -60,6 +64,43 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path, ending):
         run()
     assert path.stat().st_size > 0
     assert list(tmp_path.iterdir()) == [path]  # no partial file left behind
+
+
+@pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
+def test_a_run_that_fails_at_once_leaves_the_old_results(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    path.write_text("good results")
+    with pytest.raises(RuntimeError), Output(path, top=1):
+        raise RuntimeError
+    assert path.read_text() == "good results"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_file_names_that_are_not_unicode_are_written(tmp_path):
+    name = os.fsdecode(b"caf\xe9.jpg")
+    predictions = [replace(GOOD, path=name), failure(name, ("cat",), f"{name!r} cannot be read")]
+    for ending in ("json", "csv", "parquet"):
+        write(tmp_path / f"x.{ending}", predictions)
+    assert [r["path"] for r in json.loads((tmp_path / "x.json").read_text("utf-8"))] == [name, name]
+    shown = ["caf\\udce9.jpg"] * 2
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        assert [r["path"] for r in csv.DictReader(file)] == shown
+    assert pq.read_table(tmp_path / "x.parquet")["path"].to_pylist() == shown
+
+
+@pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
+def test_a_full_disk_is_named_and_the_old_results_stay(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    path.write_text("good results")
+    long = replace(GOOD, path=random.Random(0).randbytes(10_000).hex())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # Python ignores the signal that comes with it
+    try:
+        with pytest.raises(MeantimeError, match=r"x\..*part': File too large"):
+            write(path, [long])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "good results"
 
 
 def test_unknown_endings_and_unwritable_places_are_named(tmp_path):

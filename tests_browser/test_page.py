@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def test_a_sample_by_click(visit):
     assert page.locator("#path .mode").count() == 1
     assert page.locator("#boxes .trusted").count() == 3
     assert page.locator("#boxes .doubted").count() == 3
+    expect(page.locator("#status")).to_contain_text(f"tabby cat, {ours}. 64 views")
 
 
 def test_a_sample_by_keyboard(visit):
@@ -181,6 +183,28 @@ def test_copy(visit, server):
     assert "cat'\\''s cradle" in copied["curl"]
     compile(copied["Python"], "copied", "exec")
     assert "views=64" in copied["Python"]
+
+
+def test_copied_curl_sends_a_file_of_any_name(visit, tmp_path):
+    page = visit()
+    name = 'a "cup", 50%;type=text \\ it\'s.jpg'
+    photo = (PHOTOS / "coffee.jpg").read_bytes()
+    (tmp_path / name).write_bytes(photo)
+    page.give("drop", name, photo, "image/jpeg")
+    page.answered()
+    page.get_by_role("button", name="Copy as curl").click()
+    command = page.locator("#code").inner_text()
+    assert "Authorization" not in command
+    run = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(run.stdout)["label"] == "espresso"
+
+
+def test_nothing_moves_where_that_is_not_wanted(visit):
+    spinner = "getComputedStyle(document.getElementById('status'), '::before').animationName"
+    for wanted, name in (("no-preference", "turn"), ("reduce", "none")):
+        page = visit(reduced_motion=wanted)
+        page.evaluate("document.body.classList.add('busy')")
+        assert page.evaluate(spinner) == name
 
 
 def test_dark_and_light(visit):

@@ -33,9 +33,19 @@ def test_a_busy_server_is_asked_again_when_it_said(visit, status):
         {"status": status, "headers": {"Retry-After": "2"}, "json": {"error": {"type": "x", "message": "busy"}}}
     ]
     page.route("**/v1/classify", lambda route: route.fulfill(**refusals.pop()) if refusals else route.continue_())
+    page.evaluate(
+        """() => {
+            window.changes = 0; // of what is read out at once
+            const watch = { childList: true, characterData: true, subtree: true };
+            new MutationObserver(() => window.changes++).observe(document.querySelector("[role=alert]"), watch);
+        }"""
+    )
     page.get_by_role("button", name="Sample: flower").click()
-    expect(page.get_by_role("alert")).to_contain_text("The server is busy. Trying again in 2 s")
-    expect(page.get_by_role("alert")).to_contain_text("Trying again in 1 s")
+    expect(page.locator("#trouble")).to_contain_text("The server is busy. Trying again in 2 s")
+    before = page.evaluate("window.changes")
+    expect(page.locator("#trouble")).to_contain_text("Trying again in 1 s")
+    assert page.evaluate("window.changes") == before
+    expect(page.get_by_role("alert")).to_have_text("The server is busy.")
     page.answered()
     expect(page.locator("#label")).to_have_text("daisy")
     expect(page.get_by_role("alert")).to_be_hidden()
@@ -73,6 +83,10 @@ def test_a_server_with_a_token(visit, serve):
     page.choose("rocket")
     expect(page.locator("#label")).to_have_text("rocket")
     assert page.locator("#gate").is_hidden()
+    page.get_by_role("button", name="Copy as curl").click()
+    curl = page.locator("#code").inner_text()
+    assert '-H "Authorization: Bearer $TOKEN"' in curl
+    assert "sesame" not in curl
 
 
 def test_only_the_last_of_several_questions_is_answered(visit):

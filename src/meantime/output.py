@@ -31,7 +31,8 @@ class _Json:
         self.before = b"[\n"
 
     def add(self, prediction: dict[str, Any]) -> None:
-        self.file.write(self.before + json.dumps(prediction, ensure_ascii=False).encode())
+        # File names need not be valid Unicode: such a byte becomes a JSON escape, which Python reads as that name
+        self.file.write(self.before + json.dumps(prediction, ensure_ascii=False).encode(errors="backslashreplace"))
         self.before = b",\n"
 
     def end(self) -> None:
@@ -40,7 +41,7 @@ class _Json:
 
 class _Csv:
     def __init__(self, file: IO[bytes]) -> None:
-        self.text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        self.text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="", write_through=True)
         self.writer = csv.writer(self.text)
         self.writer.writerow(["path", "label", "score", "scores", "abstained", "error"])
 
@@ -72,7 +73,9 @@ class _Parquet:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, prediction: dict[str, Any]) -> None:
-        self.rows.append({"abstained": False, "error": None, **prediction})
+        path = prediction["path"]
+        text = path and path.encode(errors="backslashreplace").decode()
+        self.rows.append({"abstained": False, "error": None, **prediction, "path": text})
         if len(self.rows) == self.GROUP:
             self._flush()
 
@@ -93,13 +96,17 @@ FORMATS: dict[str, type[_Json] | type[_Csv] | type[_Parquet]] = {
 
 
 class Output:
-    """A file of predictions; what was added is kept also when the run is interrupted."""
+    """A file of predictions; what was added is kept also when the run is interrupted.
+
+    A run that fails before its first prediction leaves a file that was there as it is.
+    """
 
     def __init__(self, path: Path, top: int) -> None:
         if path.suffix not in FORMATS:
             raise MeantimeError(f"cannot write {str(path)!r}: its name must end in one of {', '.join(FORMATS)}")
         self.path, self.top = path, top
         self.part = path.with_name(path.name + ".part")
+        self.added = 0
 
     def __enter__(self) -> Self:
         try:
@@ -116,11 +123,21 @@ class Output:
 
     def add(self, prediction: Prediction) -> None:
         """Write one prediction."""
-        self.format.add(prediction.to_dict(self.top))
+        try:
+            self.format.add(prediction.to_dict(self.top))
+        except OSError as error:  # a full disk, mostly
+            raise MeantimeError(f"cannot write {str(self.part)!r}: {error.strerror}") from error
+        self.added += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.format.end()
-        self.file.close()
-        os.replace(self.part, self.path)
+        try:
+            self.format.end()
+            self.file.close()
+        except OSError as cause:  # what could be written stays in the part file
+            raise MeantimeError(f"cannot write {str(self.part)!r}: {cause.strerror}") from cause
+        if kind is None or self.added:
+            os.replace(self.part, self.path)
+        else:
+            self.part.unlink()

@@ -62,6 +62,11 @@ def test_missing_folder_is_refused_before_the_work(tmp_path, classifier):
         explain("never read", classifier, tmp_path / "missing" / "out.png")
 
 
+def test_a_name_that_is_no_png_is_refused_before_the_work(tmp_path, classifier):
+    with pytest.raises(MeantimeError, match=r"end in \.png"):
+        explain("never read", classifier, tmp_path / "out.jpg")
+
+
 def test_missing_extra_is_named(tmp_path, photo, classifier, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"meantime\[plots\]"):

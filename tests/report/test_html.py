@@ -3,16 +3,22 @@
 import os
 import pickle
 import re
+import tracemalloc
+from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from meantime.errors import MeantimeError
+from meantime.images import load_image
 from meantime.prediction import failure
 from meantime.report import ReportWriter, write_report
+from meantime.report.card import thumbnail
 
 NAMES = ("cat", "dog")
 VOID = {"meta", "image", "rect", "use"}
@@ -102,6 +108,33 @@ def test_plain_answer_is_always_among_the_bars(tmp_path, make):
     assert words.count("name29") == 2  # in the mark and in the bars
 
 
+def test_bars_are_told_apart_by_words_too(tmp_path, make):
+    text = write(tmp_path / "r.html", [make("dog", "cat")])
+    assert '<th scope="row">dog</th>' in text
+    words = Page(text).words
+    assert words.count("plain zero-shot: ") == words.count("mta: ") == 5
+    assert "dogplain zero-shot: 4.0 %mta: 80.0 %" in words
+
+
+def test_a_large_jpeg_is_decoded_no_larger_than_its_card_needs(tmp_path, photo):
+    path = tmp_path / "large.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees
+    with Image.open(photo) as small:
+        small.resize((6000, 4500)).save(path, exif=exif)
+    whole = Image.fromarray(load_image(path))
+    whole.thumbnail((320, 320))
+    tracemalloc.start()
+    made = thumbnail(str(path))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 6000 * 4500 * 3 / 4
+    with Image.open(BytesIO(b64decode(made.data))) as shown:
+        assert shown.size == (made.width, made.height) == (240, 320)
+        difference = np.asarray(shown).astype(int) - np.asarray(whole)
+    assert np.abs(difference).mean() < 3
+
+
 def test_hostile_names_stay_text(tmp_path, make, photo):
     bad = "<script>alert('x')</script>\"&amp;"
     path = tmp_path / "a<b>&\"'.png"
@@ -165,8 +198,10 @@ def test_old_page_stands_until_the_new_one_is_complete(tmp_path, make):
     assert path.read_text() != "old"
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_run_that_stops_keeps_what_was_finished_and_says_so(tmp_path, make, photo, error):
+@pytest.mark.parametrize(
+    ("error", "how"), [(RuntimeError, "stopped by RuntimeError"), (KeyboardInterrupt, "interrupted")]
+)
+def test_a_run_that_stops_keeps_what_was_finished_and_says_so(tmp_path, make, photo, error, how):
     def predictions():
         yield make()
         raise error
@@ -174,7 +209,7 @@ def test_a_run_that_stops_keeps_what_was_finished_and_says_so(tmp_path, make, ph
     with pytest.raises(error):
         write(tmp_path / "r.html", predictions())
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert f"This report is incomplete: the run was stopped by {error.__name__}" in page.words
+    assert f"This report is incomplete: the run was {how}." in page.words
     assert page.tags.count("article") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == [photo.name, "r.html"]
 

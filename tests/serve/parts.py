@@ -40,11 +40,11 @@ def text64(data):
 
 
 @contextmanager
-def running(encoder=None, **settings):
+def running(encoder=None, log_level="warning", **settings):
     """A real server in a thread of this process: its address, its service, and the server itself."""
     chosen = Settings(**settings)
     app = create_app(chosen, encoder or SlowEncoder())
-    own = server(app, chosen, "127.0.0.1", 0, "warning")
+    own = server(app, chosen, "127.0.0.1", 0, log_level)
     thread = threading.Thread(target=own.run)
     thread.start()
     while not (own.started and app.state.service.ready):

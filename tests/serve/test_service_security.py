@@ -1,8 +1,14 @@
 """Who may ask, what browsers are told, and that nothing of the machine leaks."""
 
-import pytest
-from parts import text64
+import time
 
+import pytest
+import urllib3
+from parts import running, text64
+from starlette.testclient import TestClient
+from toy import ToyEncoder
+
+from meantime.serve import Settings, create_app
 from meantime.serve.service import public_name
 
 TOKEN = "correct horse battery"
@@ -51,8 +57,53 @@ def test_other_sites_may_ask_only_if_named(serve, client):
     open_ = serve(origins=("https://example.org",), token=TOKEN)
     answer = open_.options("/v1/classify", headers=asking)
     assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://example.org")
+    refused = open_.get("/v1/models", headers=asking)  # the page must be able to read why
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "https://example.org")
     other = open_.options("/v1/classify", headers=asking | {"Origin": "https://example.com"})
     assert "access-control-allow-origin" not in other.headers
+
+
+def test_a_failure_of_our_own_is_counted_protected_logged_and_tells_nothing(serve, monkeypatch, caplog):
+    client = serve(origins=("https://example.org",))
+
+    def boom(_):
+        raise RuntimeError("a secret of the machine")
+
+    monkeypatch.setattr("meantime.serve.api_about.asdict", boom)
+    answer = client.get("/v1/models", headers={"Origin": "https://example.org"})
+    assert answer.status_code == 500
+    assert answer.json()["error"]["type"] == "internal_error"
+    assert "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["access-control-allow-origin"] == "https://example.org"
+    assert "GET /v1/models failed" in caplog.text
+    assert "a secret of the machine" in caplog.text
+    assert 'meantime_requests_total{method="GET",path="/v1/models",status="500"} 1' in client.get("/metrics").text
+
+
+def test_a_model_that_cannot_be_loaded_is_told_and_logged(caplog):
+    class Broken(ToyEncoder):
+        def encode_texts(self, texts):
+            raise RuntimeError("no weights")
+
+    with TestClient(create_app(Settings(), Broken())) as client:
+        deadline = time.monotonic() + 30
+        while "being loaded" in (answer := client.get("/readyz")).text:
+            assert time.monotonic() < deadline
+    assert answer.status_code == 503
+    assert "could not be loaded" in answer.json()["error"]["message"]
+    assert "no weights" not in answer.text
+    assert "no weights" in caplog.text
+
+
+def test_the_access_log_does_not_hold_what_was_asked(capfd, red):
+    with running(log_level="info") as service:
+        address = f"{service.url}/v1/classify?labels=my%20secret&views=1"
+        answer = urllib3.request("POST", address, body=red, headers={"Content-Type": "image/png"})
+        assert answer.status == 200
+    logged = "".join(capfd.readouterr())
+    assert '"POST /v1/classify HTTP/1.1" 200' in logged
+    assert "secret" not in logged
 
 
 def test_unknown_addresses_answer_in_the_same_shape(client):

@@ -1,10 +1,14 @@
 """The command line. One file for each command; this one puts them together."""
 
+import io
+import signal
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
+from meantime import __version__
 from meantime.cli import (
     bench,
     classify,
@@ -44,9 +48,32 @@ app.command("models")(lists.models)
 app.command("methods")(lists.methods)
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"meantime {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    pass
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; errors and warnings are one sentence, not a trace."""
     warnings.showwarning = lambda message, *_, **__: print(f"meantime: {message}", file=sys.stderr)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be valid Unicode
+    # Batch systems and `timeout` end a run by SIGTERM: like Ctrl-C it closes files and keeps what is done.
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
     except MeantimeError as error:
@@ -55,3 +82,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has had enough
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder without rights
+        place = "" if error.filename is None else f": {error.filename}"
+        print(f"meantime: {error.strerror or error}{place}", file=sys.stderr)
+        sys.exit(2)
+    finally:
+        signal.signal(signal.SIGTERM, before)

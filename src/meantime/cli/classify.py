@@ -40,7 +40,7 @@ def classify(
     template: o.TemplateOption = TEMPLATE,
     device: o.DeviceOption = "auto",
     precision: o.PrecisionOption = "fp32",
-    top: Annotated[int, typer.Option(help="Names for each image in the output")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Names for each image in the output")] = 5,
     abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page to look at: x.html")] = None,
@@ -71,10 +71,10 @@ def classify(
         raise MeantimeError("a store and other engines keep the same number of views of each image; give --views N")
     rows: list[Prediction] = []
     answered = failed = encoded = 0
-    with ExitStack() as stack:
-        page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
-        file = stack.enter_context(Output(out, top)) if out else None
-        try:
+    try:
+        with ExitStack() as stack:
+            page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
+            file = stack.enter_context(Output(out, top)) if out else None
             if engine == "local" and store is None:
                 predictions = classifier.stream(sources)
             else:
@@ -92,10 +92,18 @@ def classify(
                     file.add(prediction)
                 if page is not None:
                     page.add(prediction)
-        except KeyboardInterrupt:
-            print(f"meantime: stopped after {answered + failed} of {len(sources)} images", file=sys.stderr)
-            raise typer.Exit(130) from None
-    Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
+    except KeyboardInterrupt:  # here, where files and report have been closed
+        print(f"meantime: stopped after {answered + failed} of {len(sources)} images", file=sys.stderr)
+        for made in (out, report):
+            if made and answered + failed:
+                print(f"wrote {made} (incomplete)", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if sys.stdout.isatty():
+        Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
+    else:  # for programs: nothing is cut to the width of a terminal
+        for p in rows:
+            score = f"{p.score:.4f}" if p.error is None else ""
+            print(p.path or "", p.label or "", score, p.plain_label or "", sep="\t")
     hidden = answered + failed - len(rows)
     summary = f"{answered} classified" + (f", {failed} unreadable" if failed else "")
     if classifier.auto and answered:
@@ -112,7 +120,7 @@ def _sources(paths: list[str]) -> Iterator[Path | str]:
     """Every image that the arguments name; a file that does not exist is reported like an unreadable one."""
     for path in paths:
         if path == "-":
-            yield from (line.rstrip("\n") for line in sys.stdin if line.strip())
+            yield from (line.rstrip("\r\n") for line in sys.stdin if line.strip())
         elif not any(mark in path for mark in "*?[") and not as_path(path).exists():
             yield path
         else:
@@ -128,9 +136,9 @@ def _with_progress(predictions: Iterator[Prediction], total: int) -> Iterable[Pr
 
 def _table(predictions: list[Prediction], top: int, plain: bool) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("image", no_wrap=True)
-    table.add_column("label", style="bold")
-    table.add_column("score", justify="right")
+    table.add_column("image", overflow="fold")
+    table.add_column("label", style="bold", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
     table.add_column("next", style="dim", overflow="fold")
     if plain:
         table.add_column("plain zero-shot", overflow="fold")
@@ -151,6 +159,6 @@ def _table(predictions: list[Prediction], top: int, plain: bool) -> Table:
 def _shared_folder(paths: list[str]) -> str:
     """The folder that all paths lie in, which the table need not repeat."""
     try:
-        return os.path.commonpath([os.path.dirname(path) for path in paths])
+        return os.path.commonpath([os.path.dirname(path.rstrip("/")) for path in paths])
     except ValueError:  # absolute and relative paths together
         return ""

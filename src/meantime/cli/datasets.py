@@ -18,7 +18,8 @@ def list_() -> None:
     """List the datasets that have a name, with their published sizes."""
     table = Table(box=None)
     for column in ("name", "classes", "test images", "folder", "what it is"):
-        table.add_column(column, justify="right" if column in ("classes", "test images") else "left")
+        numbers = column in ("classes", "test images")
+        table.add_column(column, justify="right" if numbers else "left", no_wrap=column == "name", overflow="fold")
     for d in list_datasets().values():
         table.add_row(d.name, str(d.classes), f"{d.test:,}", d.folders[0], d.title)
     Console().print(table)

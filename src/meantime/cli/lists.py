@@ -1,5 +1,7 @@
 """`meantime models` and `meantime methods`: what there is."""
 
+from typing import Literal
+
 from rich.console import Console
 from rich.table import Table
 
@@ -11,7 +13,9 @@ def models() -> None:
     """List the encoders: installed, cached on this machine, or to be downloaded."""
     table = Table(box=None)
     for column in ("name", "MB", "dimension", "where", "what it is"):
-        table.add_column(column, justify="right" if column == "MB" else "left")
+        # A name must be there whole, to be copied; the others fold.
+        justify: Literal["left", "right"] = "right" if column == "MB" else "left"
+        table.add_column(column, justify=justify, no_wrap=column == "name", overflow="fold")
     for e in list_encoders():
         where = e.state if e.needs is None else f"{e.state}, needs meantime[{e.needs}]"
         table.add_row(e.name, f"{e.size_mb:g}" if e.size_mb else "", str(e.dim or ""), where, e.description)
@@ -24,7 +28,7 @@ def methods() -> None:
     """List the methods: how views are aggregated, and by which prompts they are seen and read."""
     table = Table(box=None)
     for column in ("name", "seen by", "read by", "what it is", "needs"):
-        table.add_column(column, no_wrap=column == "name")
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
     for name, method in all_methods().items():
         reader = "" if method.reader == method.head else method.reader
         table.add_row(name, method.head, reader, method.summary, method.needs)

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from PIL import Image
 
 from meantime.errors import ImageError
-from meantime.images import load_image
+from meantime.images import Pixels, load_image, quiet_pillow
 from meantime.prediction import Prediction
 from meantime.report.trust import compared, least_trusted, most_trusted, percent, ranked, shades
 
@@ -33,11 +33,21 @@ class Thumbnail:
 
 def thumbnail(path: str) -> Thumbnail:
     """Read an image and shrink it."""
-    picture = Image.fromarray(load_image(path))
+    picture = Image.fromarray(_reduced(path))
     picture.thumbnail((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=2.0)
     buffer = BytesIO()
     picture.save(buffer, "JPEG", quality=QUALITY, optimize=True)
     return Thumbnail(b64encode(buffer.getvalue()).decode("ascii"), *picture.size)
+
+
+def _reduced(path: str) -> Pixels:
+    """Read an image; a JPEG no larger than is of use, which saves most of its decoding."""
+    try:
+        with quiet_pillow(), Image.open(path) as image:
+            image.draft("RGB", (2 * SIDE, 2 * SIDE))
+            return load_image(image)
+    except Exception:  # no file: a URL, or the reason why there is none
+        return load_image(path)
 
 
 def card(prediction: Prediction, number: int, method: str) -> str:
@@ -141,16 +151,19 @@ def _strip(prediction: Prediction, picture: Thumbnail, number: int) -> str:
 
 
 def _bars(prediction: Prediction, method: str) -> str:
+    whose = {"plain": "plain zero-shot", "ours": escape(method)}
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{_bar('plain', plain)}{_bar('ours', ours)}</td></tr>"
+        f'<tr><th scope="row">{escape(name)}</th><td>{_bar("plain", plain, whose)}{_bar("ours", ours, whose)}</td></tr>'
         for name, plain, ours in compared(prediction)
     )
-    caption = f'<span class="plain">plain zero-shot</span> <span class="ours">{escape(method)}</span>'
+    caption = " ".join(f'<span class="{kind}">{name}</span>' for kind, name in whose.items())
     return f'<table class="bars"><caption>{caption}</caption>{rows}</table>'
 
 
-def _bar(kind: str, share: float) -> str:
-    return f'<div class="{kind}"><i style="width:{100 * share:.1f}%"></i><span>{percent(share)}</span></div>'
+def _bar(kind: str, share: float, whose: dict[str, str]) -> str:
+    # Whose bar it is, is seen by its colour; the hidden words are for those who listen.
+    said = f'<b class="quiet">{whose[kind]}: </b>'
+    return f'<div class="{kind}">{said}<i style="width:{100 * share:.1f}%"></i><span>{percent(share)}</span></div>'
 
 
 def _place(prediction: Prediction, picture: Thumbnail, i: int) -> tuple[float, float, float, float]:

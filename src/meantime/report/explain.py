@@ -24,6 +24,8 @@ def explain(image: ImageSource, classifier: Classifier, path: str | os.PathLike[
             f"explain shows how views are weighed and needs at least 2, but views={classifier.spec.n}; "
             "ask for more, such as 64"
         )
+    if Path(path).suffix.lower() != ".png":
+        raise MeantimeError(f"cannot write {os.fspath(path)!r}: the picture is a PNG, so its name must end in .png")
     check_writable(Path(path))
     try:
         from matplotlib import colormaps

@@ -78,7 +78,7 @@ class ReportWriter:
     ) -> None:
         try:
             if kind is None or self._counts.total() > 0:  # a run that failed at once replaces nothing
-                self._join(None if kind is None else kind.__name__)
+                self._join(kind)
         finally:
             self._folder.cleanup()
 
@@ -96,7 +96,7 @@ class ReportWriter:
     def _part(self, section: str) -> Path:
         return Path(self._folder.name) / section
 
-    def _join(self, stopped_by: str | None) -> None:
+    def _join(self, stopped_by: type[BaseException] | None) -> None:
         whole = Path(self._folder.name) / "page"
         with whole.open("wb") as page:
             page.write(_bytes(self._head(stopped_by)))
@@ -118,12 +118,13 @@ class ReportWriter:
             shutil.copyfileobj(part, page)
         page.write(b"</div>\n</section>\n")
 
-    def _head(self, stopped_by: str | None) -> str:
+    def _head(self, stopped_by: type[BaseException] | None) -> str:
         style = files("meantime.report").joinpath("style.css").read_text(encoding="utf-8")
         warning = ""
         if stopped_by is not None:
+            how = "interrupted" if stopped_by is KeyboardInterrupt else f"stopped by {escape(stopped_by.__name__)}"
             warning = (
-                f'<p class="warning">This report is incomplete: the run was stopped by {escape(stopped_by)}. '
+                f'<p class="warning">This report is incomplete: the run was {how}. '
                 "The images below were finished before that.</p>\n"
             )
         tiles = [f"<li><b>{self._counts.total():,}</b> images</li>"]

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from meantime.serve.errors import ApiError
@@ -51,7 +52,9 @@ def router(service: Service) -> APIRouter:
         summary="Whether it can answer",
         operation_id="readyz",
     )
-    async def readyz() -> JSONResponse:
+    async def readyz(request: Request) -> JSONResponse:
+        if request.app.state.broken:
+            raise ApiError(503, "the model could not be loaded; the service's log has the details")
         if not service.ready:
             raise ApiError(503, "the model is being loaded", {"Retry-After": "1"})
         return JSONResponse({"status": "ready"})

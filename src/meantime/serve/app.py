@@ -22,9 +22,16 @@ def create_app(settings: Settings | None = None, encoder: Encoder | None = None)
         encoder = load_encoder(settings.model, device=settings.device, precision=settings.precision)
     service = Service(encoder, settings)
 
+    async def warm_up() -> None:
+        try:
+            await service.warm_up()
+        except Exception:
+            errors.log.exception("the model cannot be loaded")
+            app.state.broken = True
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.ensure_future(service.warm_up())
+        warming = asyncio.ensure_future(warm_up())
         try:
             yield
         finally:
@@ -40,13 +47,17 @@ def create_app(settings: Settings | None = None, encoder: Encoder | None = None)
         redoc_url=None,
     )
     app.state.service = service
+    app.state.broken = False  # whether loading the model has failed
     for part in (api_classify, api_mta, api_embed, api_about, pages):
         app.include_router(part.router(service))
     if (files := pages.files(service)) is not None:
         app.mount("/static", files)
     errors.install(app)
     openapi.describe(app)
-    if settings.origins:
+    app.add_middleware(Guard, token=settings.token, metrics=service.metrics)
+    if (
+        settings.origins
+    ):  # outside the guard: a page must be able to read refusals too, and asks leave without the token
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.origins),
@@ -54,5 +65,4 @@ def create_app(settings: Settings | None = None, encoder: Encoder | None = None)
             allow_headers=["Authorization", "Content-Type"],
             expose_headers=["Retry-After"],
         )
-    app.add_middleware(Guard, token=settings.token, metrics=service.metrics)
     return app

@@ -12,7 +12,6 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from meantime.labels import LABEL_SETS
 from meantime.serve.errors import ApiError, first_problem, invalid
 from meantime.serve.gate import Ticket
 from meantime.serve.limits import decode_base64
@@ -102,7 +101,7 @@ def _over(below: Options, above: Options) -> Options:
 
 
 def gather(items: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return named texts as options: labels several times, with commas, as a JSON list or as a set's name."""
+    """Return named texts as options: labels several times, as a JSON list, or a text as it is."""
     fields: dict[str, Any] = {name: text for name, text in items if name != "labels"}
     labels = [text for name, text in items if name == "labels"]
     if len(labels) > 1:
@@ -115,7 +114,7 @@ def gather(items: list[tuple[str, str]]) -> dict[str, Any]:
             except (ValueError, RecursionError):
                 raise invalid("labels begins like a JSON list but is none") from None
         else:
-            fields["labels"] = text if text in LABEL_SETS else text.split(",")
+            fields["labels"] = text
     return fields
 
 

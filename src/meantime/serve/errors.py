@@ -69,11 +69,11 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _is_form(part: int | str) -> bool:
-    return isinstance(part, str) and (part in ("str", "Packed", "ImageInput") or "[" in part)
+    return isinstance(part, str) and (part in ("str", "constrained-int", "Packed", "ImageInput") or "[" in part)
 
 
 def install(app: FastAPI) -> None:
-    """Make every failure, also of unknown addresses and of our own, an answer of this shape."""
+    """Make every refusal, also of unknown addresses, an answer of this shape; failures of our own are the guard's."""
 
     async def refused(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ApiError)
@@ -89,11 +89,6 @@ def install(app: FastAPI) -> None:
     async def gone(_: Request, __: Exception) -> JSONResponse:
         return answer(ApiError(400, "the client closed the connection"))
 
-    async def failed(request: Request, error: Exception) -> JSONResponse:
-        log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(ApiError(500, "something failed inside the service; its log has the details"))
-
     app.add_exception_handler(ApiError, refused)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(ClientDisconnect, gone)
-    app.add_exception_handler(Exception, failed)

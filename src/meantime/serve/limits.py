@@ -88,7 +88,7 @@ def decode_base64(text: str, what: str) -> bytes:
 
 
 def check_labels(names: list[str], settings: Settings) -> list[str]:
-    """Return the names, each with its ends trimmed, if they are not too many, too long or empty."""
+    """Return the names, each once and with its ends trimmed, if they are not too many, too long or empty."""
     if len(names) > settings.max_labels:
         raise invalid(f"there are {len(names)} labels; at most {settings.max_labels} are taken")
     names = [name.strip() for name in names]
@@ -96,7 +96,7 @@ def check_labels(names: list[str], settings: Settings) -> list[str]:
         raise invalid("a label is empty: name at least one class, and each by a text")
     for name in names:
         check_text(name, "a label", settings.max_label_length)
-    return names
+    return list(dict.fromkeys(names))  # one that came twice would share its probability with itself
 
 
 def check_text(text: str, what: str, most: int) -> str:

@@ -23,7 +23,7 @@ class Options(Strict):
 
     labels: Annotated[
         list[str] | str | None,
-        Field(description='Names, or the name of a label set: "imagenet".', examples=[["cat", "dog"]]),
+        Field(description='Names: a list, "cat,dog", or a label set: "imagenet".', examples=[["cat", "dog"]]),
     ] = None
     method: Annotated[str, Field(description="One of GET /v1/methods.")] = "mta"
     views: Annotated[

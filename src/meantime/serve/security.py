@@ -5,7 +5,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from meantime.serve.errors import ApiError, answer
+from meantime.serve.errors import ApiError, answer, log
 from meantime.serve.metrics import Metrics
 
 OPEN = ("/", "/healthz", "/readyz", "/favicon.ico")  # without a token; so are the page's own files
@@ -26,7 +26,7 @@ HEADERS = [
 
 
 class Guard:
-    """Outermost of all: asks for the token, adds the headers, counts."""
+    """Around all endpoints: asks for the token, adds the headers, counts; and answers where something of ours fails."""
 
     def __init__(self, app: ASGIApp, token: str | None, metrics: Metrics) -> None:
         self.app = app
@@ -59,6 +59,12 @@ class Guard:
                     401, "send the service's token: Authorization: Bearer …", {"WWW-Authenticate": "Bearer"}
                 )
                 await answer(refusal)(scope, receive, guarded)
+        except Exception:
+            if status:  # too late for another answer: the server logs it and closes the connection
+                raise
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            failure = ApiError(500, "something failed inside the service; its log has the details")
+            await answer(failure)(scope, receive, guarded)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else "other"
@@ -67,9 +73,6 @@ class Guard:
     def _may(self, scope: Scope) -> bool:
         path: str = scope["path"]
         if self.token is None or path in OPEN or path.startswith(OPEN_UNDER):
-            return True
-        # A browser asks leave before it sends a page's request, without the token
-        if scope["method"] == "OPTIONS":
             return True
         given = dict(scope["headers"]).get(b"authorization", b"")
         scheme, _, token = given.partition(b" ")

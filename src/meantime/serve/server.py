@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import sys
 
@@ -51,7 +52,15 @@ def server(app: FastAPI, settings: Settings, host: str, port: int, log_level: st
         timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
+    logging.getLogger("uvicorn.access").addFilter(_without_query)
     return uvicorn.Server(config)
+
+
+def _without_query(record: logging.LogRecord) -> bool:
+    """Take the query, where labels stand, out of a line of the access log: what strangers type is not kept."""
+    if isinstance(record.args, tuple) and len(record.args) > 2:
+        record.args = tuple(str(part).partition("?")[0] if i == 2 else part for i, part in enumerate(record.args))
+    return True
 
 
 def _full_house() -> bytes:

@@ -107,9 +107,10 @@ class Texts:
         if labels is None:
             raise invalid('no labels were given: send "labels", a list of names')
         if isinstance(labels, str):
-            if labels not in LABEL_SETS:
-                raise invalid(f"there is no label set of that name; there are {', '.join(LABEL_SETS)}; or send a list")
-            return tuple(LABEL_SETS[labels]())
+            if labels in LABEL_SETS:
+                return tuple(LABEL_SETS[labels]())
+            check_text(labels, "labels", (self.settings.max_label_length + 4) * self.settings.max_labels)
+            labels = [name for name in labels.split(",") if name.strip()]
         return tuple(check_labels(list(labels), self.settings))
 
     async def heads(self, names: tuple[str, ...], method: Method, template: str | None) -> Mapping[str, Head]:

@@ -4,6 +4,7 @@ let token = "";
 export function useToken(text) {
   token = text;
 }
+export const hasToken = () => token !== "";
 
 export class Trouble extends Error {
   constructor(message, { wait = 0, needsToken = false } = {}) {

@@ -7,7 +7,7 @@ import * as path from "./path.js";
 import * as photo from "./photo.js";
 import * as views from "./views.js";
 import { classify, get, Trouble, useToken } from "./api.js";
-import { $ } from "./dom.js";
+import { $, make, percent } from "./dom.js";
 
 const NAMES = ["tabby cat", "tiger", "espresso", "bowl of soup", "rocket", "airplane", "daisy", "sunflower", "palace", "castle"];
 const COUNTS = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -48,6 +48,8 @@ async function ask() {
 function draw(answer) {
   complain("");
   say(`${plural(answer.views)}, ${(answer.milliseconds / 1000).toFixed(1)} s`);
+  // Seen below as the headline; here it is read out
+  $("status").prepend(make("span", { class: "quiet" }, `${answer.label}, ${percent(answer.score)}. `));
   bars.draw(answer);
   views.draw(answer, photo.bitmap, path.look);
   path.draw(answer);
@@ -65,15 +67,20 @@ function fail(error) {
   if (error.needsToken) $("token").focus();
 }
 
-/** Say what is wrong, and count down to the next try where the server told when; "" takes it back. */
+/** Say what is wrong, and try again after `wait` seconds where the server told when; "" takes it back. */
 function complain(message, wait = 0) {
   clearTimeout(timer);
   $("trouble").hidden = !message;
-  $("problem").textContent = wait ? `${message} Trying again in ${wait} s …` : message;
+  $("problem").textContent = message;
   $("again").hidden = !chosen;
   if (message) say("");
-  if (wait > 1) timer = setTimeout(() => complain(message, wait - 1), 1000);
-  else if (wait) timer = setTimeout(ask, 1000);
+  countDown(wait);
+}
+
+/** Stands outside the alert, which would be read out again every second. */
+function countDown(wait) {
+  $("countdown").textContent = wait ? `Trying again in ${wait} s …` : "";
+  if (wait) timer = setTimeout(wait > 1 ? () => countDown(wait - 1) : ask, 1000);
 }
 
 function say(text, busy = false) {

@@ -1,5 +1,6 @@
 // The answer as JSON, and the question as curl or Python.
 
+import { hasToken } from "./api.js";
 import { $ } from "./dom.js";
 
 export function start(current) {
@@ -23,7 +24,8 @@ const WRITERS = {
     .replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, inside) => `[${inside.replace(/\s*\n\s*/g, " ")}]`), // lists of numbers in a line
   curl: ({ name, labels, views }) => [
     `curl ${location.origin}/v1/classify`,
-    `-F ${shell(`image=@${name}`)}`,
+    ...(hasToken() ? ['-H "Authorization: Bearer $TOKEN"'] : []), // the token itself is not for a clipboard
+    `-F ${shell(`image=@"${name.replace(/["\\]/g, "\\$&")}"`)}`, // in quotes, or curl ends a name at ; and ,
     `--form-string ${shell(`labels=${JSON.stringify(labels)}`)}`,
     `-F views=${views}`,
   ].join(" \\\n  "),
