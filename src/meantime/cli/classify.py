@@ -71,6 +71,7 @@ def classify(
         raise MeantimeError("a store and other engines keep the same number of views of each image; give --views N")
     rows: list[Prediction] = []
     answered = failed = encoded = 0
+    piped = not sys.stdout.isatty()
     try:
         with ExitStack() as stack:
             page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
@@ -86,7 +87,9 @@ def classify(
                 else:
                     failed += 1
                     print(f"meantime: {prediction.error}", file=sys.stderr)
-                if len(rows) < MOST_ROWS:
+                if piped:
+                    print(_line(prediction))
+                elif len(rows) < MOST_ROWS:
                     rows.append(prediction)
                 if file is not None:
                     file.add(prediction)
@@ -98,13 +101,9 @@ def classify(
             if made and answered + failed:
                 print(f"wrote {made} (incomplete)", file=sys.stderr)
         raise typer.Exit(130) from None
-    if sys.stdout.isatty():
+    if not piped:
         Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
-    else:  # for programs: nothing is cut to the width of a terminal
-        for p in rows:
-            score = f"{p.score:.4f}" if p.error is None else ""
-            print(p.path or "", p.label or "", score, p.plain_label or "", sep="\t")
-    hidden = answered + failed - len(rows)
+    hidden = 0 if piped else answered + failed - len(rows)
     summary = f"{answered} classified" + (f", {failed} unreadable" if failed else "")
     if classifier.auto and answered:
         summary += f" by {encoded / answered:.1f} views on average"
@@ -127,6 +126,12 @@ def _sources(paths: list[str]) -> Iterator[Path | str]:
             yield from find_images([path])
     if not paths:
         raise MeantimeError("no images were given")
+
+
+def _line(p: Prediction) -> str:
+    """For other programs: path, label, score and plain label between tabs, cut to the width of no terminal."""
+    score = f"{p.score:.4f}" if p.error is None else ""
+    return "\t".join((p.path or "", p.label or "", score, p.plain_label or ""))
 
 
 def _with_progress(predictions: Iterator[Prediction], total: int) -> Iterable[Prediction]:
