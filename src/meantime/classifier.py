@@ -21,7 +21,7 @@ from meantime.prediction import Prediction, failure
 from meantime.registry import Method, method_named
 from meantime.views import ViewSpec
 
-# Images solved together: enough for full matrix products, few enough to answer as one goes.
+# Images of a store that are solved together: enough for full matrix products, few enough to answer as one goes.
 TOGETHER = 8
 
 
@@ -116,11 +116,15 @@ class Classifier:
 
     def stream(self, images: Iterable[ImageSource]) -> Iterator[Prediction]:
         """Yield a prediction for each image, in order, as they come; memory does not grow."""
-        encoder, spec, seed, batch, threads = self.encoder, self.spec, self.seed, self.batch, self.threads
-        if not self.auto:
-            return self.answers(pipeline.encode(images, encoder, spec, seed=seed, batch=batch, threads=threads))
         decided = pipeline.encode_until(
-            images, encoder, spec, groups(spec.n), self._decide, seed=seed, batch=batch, threads=threads
+            images,
+            self.encoder,
+            self.spec,
+            groups(self.spec.n) if self.auto else (self.spec.total,),
+            self._decide,
+            seed=self.seed,
+            batch=self.batch,
+            threads=self.threads,
         )
         return (self._prediction(encoded, answer) for encoded, answer in decided)
 
