@@ -81,8 +81,7 @@ def _loader(encoder: Encoder) -> Callable[..., Encoder]:
         name = encoder.name if encoder.name == "embedded" else f"onnx:{encoder.directory.resolve()}"
         return partial(load_encoder, name)
     if isinstance(encoder, TorchEncoder):
-        precision = {"float16": "fp16", "bfloat16": "bf16"}.get(str(encoder.dtype).removeprefix("torch."), "fp32")
-        return partial(load_encoder, encoder.name, precision=precision)
+        return partial(load_encoder, encoder.name, precision=encoder.precision)
     return partial(_itself, encoder)
 
 

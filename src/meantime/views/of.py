@@ -3,7 +3,7 @@
 import os
 
 from meantime.errors import MeantimeError
-from meantime.images import ImageSource, load_image
+from meantime.images import ImageSource, Pixels, load_image
 from meantime.preprocess import Preprocess
 from meantime.views.crops import Views, make_views
 from meantime.views.files import file_views, join
@@ -19,19 +19,21 @@ def views_of(
     start: int = 0,
     stop: int | None = None,
     *,
-    threads: int = 1,
+    image: Pixels | None = None,
     cut: Cut | None = None,
 ) -> Views:
     """Views ``start``..``stop`` - 1 of an image; without them all ``spec.total``.
 
-    Pictures made of it are found by its path, so an image without one (bytes, an array) can only be cropped.
+    ``image`` is the source where it is decoded already. Pictures made of it are found by its path, so an image without
+    one (bytes, an array) can only be cropped.
     """
     stop = spec.total if stop is None else stop
     if not 0 <= start <= stop <= spec.total:
         raise MeantimeError(f"views {start}..{stop} of {spec.total} were asked; expected 0 <= start <= stop <= all")
-    image = load_image(source)  # first: an unreadable image is an error of its own, whatever was made of it
+    if image is None:
+        image = load_image(source)  # first: an unreadable image is an error of its own, whatever was made of it
     first, last = min(start, spec.n), min(stop, spec.n)
-    crops = make_views(image, spec, preprocess, seed, start=first, stop=last, threads=threads, cut=cut)
+    crops = make_views(image, spec, preprocess, seed, start=first, stop=last, cut=cut)
     if stop <= spec.n or spec.files is None:
         return crops
     if not isinstance(source, str | os.PathLike):
