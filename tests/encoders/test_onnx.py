@@ -84,6 +84,7 @@ def test_identity_follows_the_content_and_not_the_place(tiny, tmp_path_factory):
     shutil.copytree(tiny, copy)
     identity = OnnxEncoder(tiny).identity
     assert OnnxEncoder(copy).identity == identity
+    assert OnnxEncoder(copy, name="embedded").identity == OnnxEncoder(copy, name="hf:x/y").identity == identity
     change_config(copy, logit_scale=1.0, description="other")  # embeddings stay what they were
     assert OnnxEncoder(copy).identity == identity
     change_config(copy, text=CONFIG_TEXT | {"context_length": 5})
