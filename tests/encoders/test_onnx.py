@@ -185,3 +185,9 @@ def test_an_error_in_one_of_many_batches_is_told(tiny):
     change_config(tiny, dim=5)
     with pytest.raises(MeantimeError, match=r"shape \(2, 4\); expected \(2, 5\)"):
         OnnxEncoder(tiny, threads=2).encode_images(pixels(40))
+
+
+def test_texts_with_undecodable_bytes_are_named(tiny):
+    text = b"caf\xe9".decode(errors="surrogateescape")  # as a file name or an argument comes
+    with pytest.raises(MeantimeError, match="not UTF-8"):
+        OnnxEncoder(tiny).encode_texts(["a", text])

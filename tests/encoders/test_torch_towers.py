@@ -1,9 +1,12 @@
 """What all encoders of PyTorch share: batches, memory layout, compilation."""
 
+import zipfile
+
 import numpy as np
 import pytest
 import torch
 
+from meantime.encoders.open_clip import is_torchscript
 from meantime.encoders.torch_towers import CPU_BATCH, Texts, TorchEncoder
 from meantime.errors import MeantimeError
 from meantime.preprocess import Preprocess
@@ -143,3 +146,15 @@ def test_mixed_precision_needs_a_device_that_has_it(monkeypatch):
     monkeypatch.setattr(torch.amp, "is_autocast_available", lambda device: False)
     with pytest.raises(MeantimeError, match=r"no autocast for the device 'cpu'.*choose one of fp32, fp16, bf16"):
         load(precision="amp")
+
+
+def test_openais_own_files_are_told_from_weights_alone(tmp_path):
+    """They are programs of TorchScript, and trained with QuickGELU whatever name they are loaded under."""
+    model = torch.nn.Linear(2, 3)
+    with zipfile.ZipFile(tmp_path / "openai.pt", "w") as archive:  # what torch.jit.save writes
+        for name in ("data.pkl", "code/__torch__/model.py", "constants.pkl", "version"):
+            archive.writestr(f"openai/{name}", "")
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    (tmp_path / "torn.pt").write_bytes(b"PK")
+    files = ("openai.pt", "weights.pt", "torn.pt", "nowhere.pt")
+    assert [is_torchscript(str(tmp_path / name)) for name in files] == [True, False, False, False]

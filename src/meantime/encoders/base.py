@@ -66,4 +66,6 @@ def check_texts(texts: Sequence[str]) -> list[str]:
     for text in texts:
         if not isinstance(text, str):
             raise MeantimeError(f"texts must be strings; {text!r} of type {type(text).__name__} given")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that Python could not decode
+            raise MeantimeError(f"the text {text!r} holds bytes that are not UTF-8; save where it comes from as UTF-8")
     return texts
