@@ -88,7 +88,7 @@ def wrap(
 
 
 def is_torchscript(path: str) -> bool:
-    """Whether a file holds a program beside the weights: so OpenAI publish theirs, which were trained with QuickGELU."""
+    """Whether a file holds a program beside the weights: so OpenAI publish theirs, trained with QuickGELU."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any("/code/" in name for name in archive.namelist())

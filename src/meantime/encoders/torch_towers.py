@@ -51,12 +51,16 @@ def choose_device(device: str) -> str:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return next(name for name, available in there.items() if available)
-    kind = device.partition(":")[0]  # cuda:1
-    if kind not in there:
-        raise MeantimeError(f"unknown device {device!r}; known: {', '.join(get_args(Device))}")
+    kind, colon, index = device.partition(":")  # cuda:1
+    if kind not in there or (colon and not index.isdecimal()):
+        raise MeantimeError(f"unknown device {device!r}; known: {', '.join(get_args(Device))}, and cuda:N")
     if not there[kind]:
         available = ", ".join(name for name in there if there[name])
         raise MeantimeError(f"the device {device!r} is not available to PyTorch here; available: {available}")
+    if kind == "cuda" and index and int(index) >= torch.cuda.device_count():
+        raise MeantimeError(
+            f"there is no device {device!r}; PyTorch counts {torch.cuda.device_count()}, from cuda:0 on"
+        )
     return device
 
 

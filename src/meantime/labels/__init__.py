@@ -49,9 +49,14 @@ LABEL_SETS = {"imagenet": imagenet_names}
 
 def fill(template: str, name: str) -> str:
     """Put a name into a template's ``{}`` or ``{c}``; underscores become spaces."""
+    return place(template, name.replace("_", " "))
+
+
+def place(template: str, text: str) -> str:
+    """Put a text as it is into a template's ``{}`` or ``{c}``."""
     if "{}" not in template and "{c}" not in template:
         raise MeantimeError(f"template {template!r} has no place for the name: write {{}} or {{c}} where it goes")
-    return template.replace("{}", "{c}").replace("{c}", name.replace("_", " "))
+    return template.replace("{}", "{c}").replace("{c}", text)
 
 
 def as_labels(
