@@ -82,3 +82,36 @@ def test_auto_views_say_how_many_they_took(tmp_path):
     score = clf.evaluate(tmp_path, seeds=2).scores["this"]
     assert score.top1[0] == 100
     assert score.n_views.tolist() == [[8] * 6] * 2
+
+
+def test_a_table_may_name_files_by_their_whole_path(folder, tmp_path_factory, monkeypatch):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    Image.fromarray(picture("red")).save(elsewhere / "x.png")
+    rows = [("file", "name"), (folder / "red" / "0.png", "red"), (elsewhere / "x.png", "red")]
+    with (folder / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    monkeypatch.chdir(folder.parent)
+    clf = mt.Classifier(["red", "green"], ToyEncoder(), views=2)
+    for where in (folder, folder.name):
+        assert evaluate(clf, where, {"clip": "clip"}).scores["clip"].top1[0] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"file,name\na.png,red\nb.png\n", "row 3 of .* lacks a file or a name: 'b.png', None"),
+        (b"file,name\n,red\n", "row 2 of .* lacks a file or a name"),
+        ("file,name\na.png,bär\n".encode("latin-1"), "is not UTF-8; save it as UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(folder, content, words):
+    (folder / "labels.csv").write_bytes(content)
+    with pytest.raises(mt.MeantimeError, match=words):
+        labelled_images(folder)
+
+
+@pytest.mark.parametrize("options", [{"seeds": 0}, {"seeds": 1.5}, {"methods": {}}])
+def test_nothing_to_measure_is_refused(folder, options):
+    clf = mt.Classifier(["red", "green"], ToyEncoder(), views=2)
+    with pytest.raises(mt.MeantimeError, match="at least one"):
+        evaluate(clf, folder, **({"methods": {"clip": "clip"}} | options))

@@ -1,15 +1,18 @@
 """Images come out the same whichever way they went in; what cannot be read says so in one sentence."""
 
+import os
 import struct
 import threading
 import warnings
 import zipfile
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from meantime.errors import ImageError, MeantimeError
@@ -342,3 +345,81 @@ def test_nothing_found_is_said(tree):
 
 def test_images_stream(tree):
     assert next(find_images([tree, tree / "nowhere"])).name == "a.PNG"
+
+
+def test_one_lazy_pil_image_in_many_threads(tmp_path):
+    """Pillow decodes an opened file when it is first asked, and not for two threads at once."""
+    path = tmp_path / "noise.jpg"
+    noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
+    Image.fromarray(noise).save(path)
+    expected = load_image(path)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            with Image.open(path) as image:
+                for got in pool.map(load_image, [image] * 8):
+                    np.testing.assert_array_equal(got, expected)
+
+
+def test_warnings_that_were_shown_are_not_shown_again_after_an_image():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            warnings.warn("once is enough", stacklevel=1)
+            load_image(Image.new("RGB", (4, 4)))
+    assert [str(w.message) for w in seen] == ["once is enough"]
+
+
+def test_floats_a_hair_outside_are_clipped():
+    values = np.array([[-1e-4, 0.5, 1.0005]])
+    np.testing.assert_array_equal(load_image(values)[0, :, 0], [0, 128, 255])
+    with pytest.raises(ImageError, match=r"-0.01..1"):
+        load_image(np.array([[-0.01, 1.0]]))
+
+
+def test_tensors_of_any_kind():
+    values = torch.rand(5, 6, 3)
+    expected = load_image(values.numpy())
+    np.testing.assert_array_equal(load_image(values.clone().requires_grad_()), expected)
+    np.testing.assert_allclose(load_image(values.bfloat16()).astype(int), expected, atol=1)
+    np.testing.assert_array_equal(load_image(torch.tensor(expected)), expected)
+
+
+def test_names_too_long_and_closed_folders_are_said(tmp_path, monkeypatch):
+    for long in ("a" * 5000 + ".jpg", "a" * 300):
+        with pytest.raises(ImageError, match="does not exist"):
+            load_image(long)
+        with pytest.raises(MeantimeError, match="does not exist"):
+            list(find_images(long))
+    (tmp_path / "a.jpg").write_bytes(b"x")
+
+    def closed(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Image, "open", closed)
+    with pytest.raises(ImageError, match="may not be read; check its rights"):
+        load_image(tmp_path / "a.jpg")
+    monkeypatch.setattr(os, "stat", closed)
+    with pytest.raises(ImageError, match="check its rights"):
+        load_image(tmp_path / "b.jpg")
+    with pytest.raises(MeantimeError, match="check its rights"):
+        list(find_images(tmp_path / "b.jpg"))
+
+
+def test_a_glob_below_a_folder_with_brackets(tree):
+    (tree / "trip [2019]").mkdir()
+    (tree / "trip [2019]" / "x.jpg").touch()
+    assert names(tree, "trip [2019]/*.jpg") == ["trip [2019]/x.jpg"]
+    assert names(tree, "trip*/*.jpg") == ["trip [2019]/x.jpg"]
+
+
+def test_photos_of_kinds_that_cannot_be_read_are_told(tree):
+    for name in ("IMG_1.HEIC", "IMG_2.heic", "sub/x.dng", ".hidden.heic"):
+        (tree / name).touch()
+    for path in (".", "**/*"):
+        with pytest.warns(UserWarning, match=r"^3 files \(\.dng, \.heic\) passed over: convert them to JPEG$"):
+            assert len(names(tree, path)) == 5
+    (tree / "phone").mkdir()
+    (tree / "phone" / "a.heic").touch()
+    with pytest.raises(MeantimeError, match=r"holds no images but 1 file \(\.heic\)"):
+        names(tree, "phone")
+    assert names(tree, "IMG_1.HEIC") == ["IMG_1.HEIC"]

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,57 @@ def test_bad_json_is_named(tmp_path, content):
 def test_a_template_without_a_place_is_refused():
     with pytest.raises(MeantimeError, match="no place"):
         as_labels("cat,dog", "a photo")
+
+
+@pytest.mark.parametrize("name", ["NAMES.TXT", "Names.Txt"])
+def test_the_suffix_of_a_label_file_may_be_in_capitals(tmp_path, name):
+    (tmp_path / name).write_text("cat\ndog\n")
+    assert as_labels(str(tmp_path / name)).names == ("cat", "dog")
+
+
+def test_a_file_never_becomes_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("l.csv", "names"):
+        Path(name).write_text("cat\ndog\n")
+        for given in (name, Path(name)):
+            with pytest.raises(MeantimeError, match=rf"'{name}' is a file.*\.txt.*\.json: rename"):
+                as_labels(given)
+    for missing, words in (("nothere", "is a path"), ("nothere.txt", "no label file")):
+        with pytest.raises(MeantimeError, match=words):
+            as_labels(Path(missing))
+    assert len(as_labels(",".join(f"name{i}" for i in range(2000))).names) == 2000  # too long for a file name
+
+
+def test_a_mapping_is_read_like_a_json_object():
+    labels = as_labels({"cat": ["a cat", "a kitten"], "dog": "a dog"})
+    assert labels.prompts == (("a cat", "a kitten"), ("a dog",))
+    for wrong in ({"cat": 1}, {3: "a cat", "dog": "a dog"}):
+        with pytest.raises(MeantimeError, match="the mapping of labels must hold"):
+            as_labels(wrong)
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_what_holds_no_names_is_refused(given):
+    with pytest.raises(MeantimeError, match=f"labels of type {type(given).__name__} given"):
+        as_labels(given)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_label_files_are_utf8(tmp_path, encoding):
+    path = tmp_path / "names.txt"
+    path.write_bytes("bär\nkatze\n".encode(encoding))
+    with pytest.raises(MeantimeError, match=r"names\.txt is not UTF-8; save it as UTF-8"):
+        as_labels(path)
+
+
+def test_one_label_alone_is_told():
+    with pytest.warns(UserWarning, match="only one label was given, 'cats.csv'"):
+        as_labels("cats.csv")
+
+
+def test_names_given_twice_count_once_where_that_is_asked(recwarn):
+    assert as_labels(["cat", "dog", "cat"]).names == ("cat", "dog", "cat")  # places mean something
+    assert len(as_labels("imagenet", distinct=True).names) == 1000
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="given more than once, counted once: cat$"):
+        assert as_labels(["cat", "dog", "cat"], distinct=True).names == ("cat", "dog")

@@ -1,6 +1,7 @@
 """How good is it on one's own photos: every method on the same views, over seeds, compared image by image."""
 
 import csv
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,11 +89,7 @@ def labelled_images(folder: str | Path) -> list[tuple[Path, str]]:
         raise MeantimeError(f"there is no folder {str(folder)!r}")
     table = folder / "labels.csv"
     if table.is_file():
-        with table.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-        if not rows or not {"file", "name"} <= rows[0].keys():
-            raise MeantimeError(f"{table} must have a header with the columns file and name, and at least one row")
-        return [(folder / row["file"], row["name"]) for row in rows]
+        return _listed(folder, table)
     pairs = [(path, path.relative_to(folder).parts[0]) for path in find_images([folder]) if path.parent != folder]
     if not pairs:
         raise MeantimeError(
@@ -100,6 +97,20 @@ def labelled_images(folder: str | Path) -> list[tuple[Path, str]]:
             "or a labels.csv with columns file and name"
         )
     return pairs
+
+
+def _listed(folder: Path, table: Path) -> list[tuple[Path, str]]:
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except UnicodeDecodeError as error:
+        raise MeantimeError(f"{table} is not UTF-8; save it as UTF-8") from error
+    if not rows or not {"file", "name"} <= rows[0].keys():
+        raise MeantimeError(f"{table} must have a header with the columns file and name, and at least one row")
+    for number, row in enumerate(rows, start=2):  # the header is row 1
+        if not (row["file"] or "").strip() or not (row["name"] or "").strip():
+            raise MeantimeError(f"row {number} of {table} lacks a file or a name: {row['file']!r}, {row['name']!r}")
+    return [(folder / row["file"], row["name"]) for row in rows]
 
 
 def class_names(pairs: list[tuple[Path, str]]) -> list[str]:
@@ -120,6 +131,10 @@ def evaluate(
     Where the classifier's views are ``"auto"``, all 64 are encoded, since methods need different numbers of them, and
     each method answers by as many as it would have asked for. ``progress(done, total)`` hears of every image.
     """
+    if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer) or seeds < 1:
+        raise MeantimeError(f"seeds is {seeds!r}; expected a number of them, at least one")
+    if not methods:
+        raise MeantimeError("no methods were given; name at least one, as in {'mta': 'mta'}")
     chosen = {name: method_named(method) for name, method in methods.items()}
     pairs = labelled_images(folder)
     names = np.array(classifier.labels.names)
@@ -130,7 +145,7 @@ def evaluate(
     wanted = wanted.union(*(method.heads for method in chosen.values()))
     heads = make_heads(classifier.encoder, classifier.labels, wanted)
     fitted_on = photos_used(wanted, classifier.encoder, classifier.labels, Path(folder).resolve().name)
-    left = [(path, name) for path, name in pairs if path.relative_to(folder).as_posix() not in fitted_on]
+    left = [(path, name) for path, name in pairs if _relative(path, folder) not in fitted_on]
     if not left:
         raise MeantimeError(f"the heads were fitted on every image of {str(folder)!r}: none is left to measure on")
     pairs, left_out = left, len(pairs) - len(left)
@@ -189,6 +204,11 @@ def evaluate(
         for name in chosen
     }
     return Evaluation(scores, len(pairs) - len(errors), list(errors.values()), left_out)
+
+
+def _relative(path: Path, folder: str | Path) -> str:
+    """Where an image lies from the folder; a table may name it by its whole path, and from elsewhere."""
+    return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _plain(name: str) -> str:

@@ -5,8 +5,10 @@ The same picture gives the same pixels whichever way it came, and whatever canno
 """
 
 import os
+import re
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,6 +25,7 @@ from meantime.remote import RemotePath, as_path, is_url
 Pixels: TypeAlias = npt.NDArray[np.uint8]
 ImageSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | Image.Image | npt.NDArray[Any]
 
+SLACK = 1e-3  # how far floats may lie outside 0..1, as filters leave them
 MAX_PIXELS = 178_000_000  # 0.5 GB of RGB, and just below what Pillow itself refuses to open
 # fmt: off
 EXTENSIONS = (
@@ -30,6 +33,8 @@ EXTENSIONS = (
     ".tga", ".tif", ".tiff", ".webp",
 )
 # fmt: on
+# What cameras and phones write and Pillow cannot read: passed over in folders, but not in silence.
+OTHERS = (".arw", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".nef", ".orf", ".raf", ".raw", ".rw2")
 _ORIENTATION = 0x0112  # the EXIF tag, and below how to undo each of its values
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -40,6 +45,10 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+
+
+# A PIL image reads its file when it is first asked for pixels, and two threads that ask at once get wrong ones.
+_one_at_a_time = [threading.Lock() for _ in range(64)]
 
 
 def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
@@ -54,12 +63,16 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
     """
     if isinstance(source, Image.Image):
         name = repr(getattr(source, "filename", "") or "the PIL image")
-        with quiet_pillow(), _plain_errors(name, max_pixels):
+        with _one_at_a_time[id(source) % len(_one_at_a_time)], quiet_pillow(), _plain_errors(name, max_pixels):
             return _pixels(source, name, max_pixels)
     if isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
         return _decode(source, max_pixels)
     if hasattr(source, "__array__"):
-        return _array_pixels(np.asarray(source), "the array")
+        values: Any = source
+        if hasattr(values, "detach"):  # a tensor: with gradients, on a GPU or of bfloat16 NumPy would not take it
+            values = values.detach().cpu()
+            values = values.float() if values.is_floating_point() else values
+        return _array_pixels(np.asarray(values), "the array")
     raise ImageError(
         f"an image cannot be made from {type(source).__name__}; give a path, bytes, a PIL image or an array"
     )
@@ -73,10 +86,10 @@ def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max
         file, size = BytesIO(content), len(content)
     elif isinstance(source, (str, os.PathLike)):
         file, name = Path(source), repr(os.fspath(source))
-        if not file.is_file():
-            problem = "is a folder, not an image" if file.is_dir() else "does not exist"
+        if not os.path.isfile(file):
+            problem = "is a folder, not an image" if os.path.isdir(file) else _absence(file)
             raise ImageError(f"{name} {problem}; give the path of an image file")
-        size = file.stat().st_size
+        size = os.path.getsize(file)
     else:
         file = BytesIO(source)
         size = file.getbuffer().nbytes
@@ -85,6 +98,17 @@ def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max
         raise ImageError(f"{name} is empty; copy or download the image again")
     with quiet_pillow(), _plain_errors(name, max_pixels), Image.open(file) as image:
         return _pixels(image, name, max_pixels)
+
+
+def _absence(path: str | os.PathLike[str]) -> str:
+    """Why there is no file: `Path.exists` would raise for a name that is too long or a folder that is closed to us."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        return "may not be looked at, check its rights"
+    except (OSError, ValueError):
+        pass
+    return "does not exist"
 
 
 def _fetch(source: str | os.PathLike[str], name: str) -> bytes:
@@ -151,8 +175,8 @@ def _levels(values: npt.NDArray[Any], name: str) -> Pixels:
     if values.dtype.kind == "u" and values.dtype.itemsize == 2:  # either byte order
         return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)  # 65535 / 255 = 257
     if values.dtype.kind == "f":
-        if values.min() >= 0 and values.max() <= 1:  # false for NaN too
-            return np.rint(values.astype(np.float64) * 255).astype(np.uint8)
+        if values.min() >= -SLACK and values.max() <= 1 + SLACK:  # false for NaN too
+            return np.rint(np.clip(values.astype(np.float64), 0, 1) * 255).astype(np.uint8)
         raise ImageError(
             f"{name} holds floats in {values.min():.4g}..{values.max():.4g}; expected 0..1, so divide by the maximum"
         )
@@ -178,6 +202,8 @@ def _plain_errors(name: str, max_pixels: int) -> Iterator[None]:
             f"{name} has more pixels than the limit of {limit} and may be malicious; "
             "shrink it, or raise max_pixels and PIL.Image.MAX_IMAGE_PIXELS if you trust it"
         ) from error
+    except PermissionError as error:
+        raise ImageError(f"{name} may not be read; check its rights") from error
     except Exception as error:  # damaged files make decoders raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(
@@ -187,7 +213,7 @@ def _plain_errors(name: str, max_pixels: int) -> Iterator[None]:
 
 _quiet_lock = threading.Lock()
 _quiet_users = 0
-_entry: list[Any] = []  # that filter, while it stands
+_entry = ("ignore", None, Warning, re.compile(r"PIL\."), 0)  # what `warnings.filterwarnings` would put into the list
 
 
 @contextmanager
@@ -201,17 +227,17 @@ def quiet_pillow() -> Iterator[None]:
     with _quiet_lock:
         _quiet_users += 1
         if _quiet_users == 1:
-            warnings.filterwarnings("ignore", module=r"PIL\.")
-            _entry.append(warnings.filters[0])
+            # Put there by hand: `filterwarnings` makes Python forget which warnings it has shown, for each image anew.
+            cast(list[Any], warnings.filters).insert(0, _entry)
     try:
         yield
     finally:
         with _quiet_lock:
             _quiet_users -= 1
             if _quiet_users == 0:
-                entry, filters = _entry.pop(), cast(list[Any], warnings.filters)
-                if entry in filters:  # not if someone has reset them all meanwhile
-                    filters.remove(entry)
+                filters = cast(list[Any], warnings.filters)
+                if _entry in filters:  # not if someone has reset them all meanwhile
+                    filters.remove(_entry)
 
 
 def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
@@ -219,30 +245,47 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
     A file that is named is always taken. Folders are searched to the bottom, by name order, for the
     known extensions, each real folder once; globs (`*`, `**`) likewise. Hidden files and folders are
-    left out.
+    left out. Photos of kinds that cannot be read (HEIC, raw) are passed over, with a warning at the end.
     """
+    passed: Counter[str] = Counter()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         where = as_path(path)
+        named = False
         if isinstance(where, RemotePath):
-            found = (p for p in where.walk_files() if _is_image(p.name)) if where.is_dir() else iter([where])
-        elif where.is_dir():
+            named = not where.is_dir()
+            found = iter([where]) if named else (p for p in where.walk_files() if _is_photo(p.name))
+        elif os.path.isdir(where):
             found = _walk(where, set())
-        elif where.exists():
-            found = iter([where])
+        elif os.path.exists(where):
+            found, named = iter([where]), True
         elif any(character in str(where) for character in "*?["):
             found = _glob(where)
         else:
-            raise MeantimeError(f"{str(path)!r} does not exist; give image files, folders or globs")
+            raise MeantimeError(f"{str(path)!r} {_absence(where)}; give image files, folders or globs")
         empty = True
         for image in found:
+            kind = os.path.splitext(image.name)[1].lower()
+            if kind in OTHERS and not named:
+                passed[kind] += 1
+                continue
             empty = False
             yield image
         if empty:
-            raise MeantimeError(f"{str(path)!r} holds no images; known are the extensions {', '.join(EXTENSIONS)}")
+            raise MeantimeError(
+                f"{str(path)!r} holds no images{f' but {_told(passed)}' if passed else ''}; "
+                f"known are the extensions {', '.join(EXTENSIONS)}"
+            )
+    if passed:
+        warnings.warn(f"{_told(passed)} passed over: convert them to JPEG", stacklevel=2)
 
 
-def _is_image(name: str) -> bool:
-    return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
+def _told(passed: Counter[str]) -> str:
+    n = passed.total()
+    return f"{n} file{'s' if n > 1 else ''} ({', '.join(sorted(passed))})"
+
+
+def _is_photo(name: str) -> bool:
+    return not name.startswith(".") and name.lower().endswith((*EXTENSIONS, *OTHERS))
 
 
 def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
@@ -261,15 +304,20 @@ def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     for name, is_folder in names:
         if is_folder:
             yield from _walk(folder / name, seen)
-        elif _is_image(name) and (folder / name).is_file():
+        elif _is_photo(name) and os.path.isfile(folder / name):
             yield folder / name
 
 
 def _glob(pattern: Path) -> Iterator[Path]:
     parts = pattern.parts
-    first = next(i for i, part in enumerate(parts) if any(character in part for character in "*?["))
+    # A folder whose name has brackets is itself, not a pattern.
+    first = next(
+        i
+        for i, part in enumerate(parts)
+        if any(character in part for character in "*?[") and not os.path.exists(Path(*parts[: i + 1]))
+    )
     base = Path(*parts[:first])
     for path in sorted(base.glob("/".join(parts[first:]))):
         hidden = any(part.startswith(".") for part in path.relative_to(base).parts)
-        if not hidden and _is_image(path.name) and path.is_file():
+        if not hidden and _is_photo(path.name) and os.path.isfile(path):
             yield path

@@ -1,5 +1,7 @@
 """An export that is kept takes its model's place on a CPU."""
 
+import shutil
+
 import numpy as np
 import pytest
 from tiny_models import photo, save
@@ -42,3 +44,12 @@ def test_pytorch_can_still_be_asked_for(kept, monkeypatch):
 def test_what_lies_on_the_disk_may_change_and_is_not_kept(kept, tmp_path):
     with pytest.raises(MeantimeError, match="say where its export is to go"):
         export_folder(f"hf:{tmp_path / 'model'}")
+
+
+def test_rounded_weights_do_not_stand_in(kept):
+    folder = export_folder(NAME)
+    assert exported.stand_in(NAME, None) is not None
+    shutil.rmtree(folder)
+    export(kept, folder, weights="int8")
+    assert exported.stand_in(NAME, None) is None
+    assert mt.load_encoder(f"onnx:{folder}").weights == "int8"

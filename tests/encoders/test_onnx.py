@@ -84,6 +84,7 @@ def test_identity_follows_the_content_and_not_the_place(tiny, tmp_path_factory):
     shutil.copytree(tiny, copy)
     identity = OnnxEncoder(tiny).identity
     assert OnnxEncoder(copy).identity == identity
+    assert OnnxEncoder(copy, name="embedded").identity == OnnxEncoder(copy, name="hf:x/y").identity == identity
     change_config(copy, logit_scale=1.0, description="other")  # embeddings stay what they were
     assert OnnxEncoder(copy).identity == identity
     change_config(copy, text=CONFIG_TEXT | {"context_length": 5})
@@ -184,3 +185,9 @@ def test_an_error_in_one_of_many_batches_is_told(tiny):
     change_config(tiny, dim=5)
     with pytest.raises(MeantimeError, match=r"shape \(2, 4\); expected \(2, 5\)"):
         OnnxEncoder(tiny, threads=2).encode_images(pixels(40))
+
+
+def test_texts_with_undecodable_bytes_are_named(tiny):
+    text = b"caf\xe9".decode(errors="surrogateescape")  # as a file name or an argument comes
+    with pytest.raises(MeantimeError, match="not UTF-8"):
+        OnnxEncoder(tiny).encode_texts(["a", text])

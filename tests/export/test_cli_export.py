@@ -36,3 +36,9 @@ def test_from_a_saved_model_to_a_classification_without_it(meantime, tmp_path):
 def test_models_are_listed_with_where_they_are(meantime):
     listed = meantime("models").output
     assert all(word in listed for word in ("embedded", "ViT-B-16:openai", "598", "download", "meantime[open-clip]"))
+
+
+def test_only_float32_is_kept_in_the_models_place(meantime):
+    error = meantime("export", "--model", "hf:some/where", "--weights", "int8").exception
+    assert isinstance(error, MeantimeError)
+    assert "say where its int8 export is to go" in str(error)

@@ -1,6 +1,7 @@
 """Meantime in the place of what people have: the same call, and with one view the same numbers."""
 
 import http.server
+import shutil
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ from tiny_models import build, photo, save
 from toy import ToyEncoder, picture
 
 import meantime as mt
+from meantime.encoders import EMBEDDED
 from meantime.errors import ImageError, MeantimeError
 from meantime.integrations import EmbeddingClassifier, mta_classifier, pipeline
 
@@ -128,7 +130,31 @@ def test_sklearn_style_mistakes(data):
         EmbeddingClassifier(classes, ["a", "b"]).predict(X)
     with pytest.raises(MeantimeError, match=r"expected \(n, N, 3\) or \(n, 3\)"):
         EmbeddingClassifier(classes).predict(X[..., :2])
-    with pytest.raises(MeantimeError, match="needs a prompt ensemble"):
+    with pytest.raises(MeantimeError, match="needs the head ensemble"):
         EmbeddingClassifier(classes, method="mta+e").predict(X)
     with pytest.raises(MeantimeError, match="there is no parameter 'x'"):
         EmbeddingClassifier(classes).set_params(x=1)
+
+
+def test_labels_and_templates_as_transformers_takes_them():
+    classify = pipeline(model=ToyEncoder(), views=4)
+    assert classify(photo(), "red, blue") == classify(photo(), ["red", "blue"])
+    assert classify(photo(), ["red", "blue"], hypothesis_template="a {c}") == classify(
+        photo(), ["red", "blue"], hypothesis_template="a {}"
+    )
+    with pytest.raises(MeantimeError, match="has no place for the name"):
+        classify(photo(), ["red", "blue"], hypothesis_template="a photo")
+    for address in ("http://localhost:1/a b.png", "http://[bad/x.png"):
+        with pytest.raises(ImageError, match="cannot be fetched"):
+            classify(address, ["red", "blue"], timeout=1)
+
+
+def test_an_exported_directory_is_a_model_too(tmp_path):
+    shutil.copytree(EMBEDDED, tmp_path / "clip")
+    assert pipeline(model=str(tmp_path / "clip")).encoder.dim == 384
+
+
+def test_a_method_with_a_head_of_its_own_says_which():
+    for method, head in (("coop", "coop"), ("mta+e", "ensemble")):
+        with pytest.raises(MeantimeError, match=f"needs the head {head} beside the class embeddings"):
+            EmbeddingClassifier(np.eye(2), method=method).predict(np.ones((1, 3, 2)))

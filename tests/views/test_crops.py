@@ -119,10 +119,8 @@ def test_a_view_depends_on_nothing_but_seed_pixels_and_number(augment):
     image = noise(150, 200)
     whole = make_views(image, ViewSpec(n=12, augment=augment), SMALL, seed=1)
     for start, stop in ((0, 5), (5, 9), (0, 1), (1, 2), (11, 12), (3, 3)):
-        for n, threads in ((12, 1), (64, 3)):
-            part = make_views(
-                image, ViewSpec(n=n, augment=augment), SMALL, seed=1, start=start, stop=stop, threads=threads
-            )
+        for n in (12, 64):
+            part = make_views(image, ViewSpec(n=n, augment=augment), SMALL, seed=1, start=start, stop=stop)
             np.testing.assert_array_equal(part.pixels, whole.pixels[start:stop])
             np.testing.assert_array_equal(part.boxes, whole.boxes[start:stop])
             np.testing.assert_array_equal(part.flips, whole.flips[start:stop])

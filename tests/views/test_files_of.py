@@ -9,10 +9,11 @@ from meantime import mta, pipeline
 from meantime.bench import TABLES, Bench, Shelf
 from meantime.datasets import load_dataset
 from meantime.errors import MeantimeError
+from meantime.images import load_image
 from meantime.meanshift.head import TextHead
 from meantime.preprocess import Preprocess
 from meantime.store.encode import encode_dataset
-from meantime.views import ViewSpec, file_views, make_views, views_of
+from meantime.views import Places, ViewSpec, file_views, make_views, views_of
 
 SMALL = Preprocess(size=16, resize=16)
 
@@ -143,3 +144,17 @@ def test_table3_reads_crops_from_one_store_and_diffusion_from_the_other(photos):
     assert len({round(value, 3) for value in (*expected.values(), lack(mixed, 0.3))}) == 4
     for row, value in expected.items():
         assert table.cells[row, "data"].mean == pytest.approx(value, abs=1e-3)
+
+
+def test_an_image_that_is_decoded_already_is_not_read_again(photos):
+    path = photos / "data" / "blue" / "1.png"
+    image, whole = load_image(path), views_of(path, spec_of(photos, 5, 2), SMALL)
+    path.unlink()
+    again = views_of(path, spec_of(photos, 5, 2), SMALL, image=image)
+    np.testing.assert_array_equal(again.pixels, whole.pixels)
+    for a, b in ((whole.places.boxes, whole.boxes), (whole.places.flips, whole.flips)):
+        np.testing.assert_array_equal(a, b)
+    parts = [views_of(path, spec_of(photos, 5, 2), SMALL, 0, *part, image=image).places for part in ((0, 3), (3, 7))]
+    both = Places.join(parts)
+    np.testing.assert_array_equal(both.boxes, whole.boxes)
+    assert (len(both), both.digest) == (7, whole.digest)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from meantime.errors import MeantimeError
@@ -39,3 +40,9 @@ def test_identity_tells_apart_what_changes_a_views_pixels():
 def test_impossible_specs(arguments):
     with pytest.raises(MeantimeError, match="expected"):
         ViewSpec(**arguments)
+
+
+def test_numpys_integers_are_numbers_of_views():
+    spec = ViewSpec(n=np.int64(4), files="made", n_files=np.int32(2))
+    assert (spec.total, type(spec.n), type(spec.n_files)) == (6, int, int)
+    assert spec == ViewSpec(n=4, files="made", n_files=2)

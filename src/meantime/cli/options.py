@@ -18,7 +18,7 @@ TemplateOption = Annotated[str, typer.Option("--template", help="Prompt, with {}
 BatchOption = Annotated[int, typer.Option("--batch", min=1, help="Views encoded in one call")]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads that decode and crop")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps; of PyTorch's encoders")]
-PrecisionOption = Annotated[str, typer.Option("--precision", help="fp32, fp16 or bf16; of PyTorch's encoders")]
+PrecisionOption = Annotated[str, typer.Option("--precision", help="fp32, fp16, bf16 or amp; of PyTorch's encoders")]
 
 
 def any_views(text: str) -> int | Literal["auto"]:

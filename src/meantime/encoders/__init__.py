@@ -9,6 +9,7 @@ load_encoder(model, preprocess, tokenizer)        # objects of open_clip or tran
 """
 
 import difflib
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 EMBEDDED = Path(__file__).parent / "embedded"
+MEMBERS = ("name", "identity", "dim", "logit_scale", "preprocess", "encode_images", "encode_texts")  # of Encoder
 USAGES = ("embedded", "onnx:DIR", "hf:NAME", "NAME:TAG of open_clip", "http://HOST:PORT", "a directory")
 
 
@@ -59,9 +61,10 @@ def load_encoder(
         Of an open_clip name: its tag, or the file of a checkpoint.
     device
         ``"auto"`` (cuda or mps if there is one, else cpu; there ONNX Runtime, if `meantime export` has kept the
-        model), ``"cpu"``, ``"cuda"``, ``"mps"``. Of a loaded model, ``"auto"`` leaves it where it is.
+        model), ``"cpu"`` (always PyTorch), ``"cuda"``, ``"mps"``. Of a loaded model, ``"auto"`` leaves it where it is.
     precision
-        ``"fp32"``, ``"fp16"`` or ``"bf16"``; None is fp32, of a loaded model its own.
+        ``"fp32"``; ``"fp16"`` or ``"bf16"``, to which the weights are cast; ``"amp"``, PyTorch's autocast over weights
+        of float32. None is fp32, of a loaded model its own.
     threads
         CPU threads; None lets the runtime choose.
     api
@@ -72,14 +75,22 @@ def load_encoder(
             raise MeantimeError("an API chooses its own device and precision; leave both out")
         from meantime.encoders.http import HttpEncoder  # urllib3 is a fifth of the time of `import meantime`
 
+        known = list(inspect.signature(HttpEncoder).parameters)[1:]
+        if unknown := sorted(api.keys() - set(known)):
+            raise MeantimeError(
+                f"an encoder at an http address knows no {', '.join(unknown)}; known: {', '.join(known)}"
+            )
         return HttpEncoder(model, **api)
     if api:
         raise MeantimeError(f"{', '.join(api)} given; only an encoder at an http address takes this")
     if precision is not None:
         check_precision(precision)
+    if threads is not None and threads < 1:
+        raise MeantimeError(f"threads is {threads}; expected at least 1, or None for as many as the runtime chooses")
     if not isinstance(model, str | Path):
+        _only_open_clip(type(model).__name__, pretrained)
         if hasattr(model, "encode_images") and hasattr(model, "encode_texts"):
-            return model  # type: ignore[no-any-return]
+            return _complete(model)
         return _wrap(model, preprocess, tokenizer, None if device == "auto" else device, precision, threads)
     name = str(model)
     prefix, _, rest = name.partition(":")
@@ -90,14 +101,18 @@ def load_encoder(
     local = Path(name)
     if prefix in ("embedded", "onnx") or (local / "image.onnx").is_file():
         _refuse(name, device, precision)
+        _only_open_clip(name, pretrained)
         if prefix == "embedded":
             return OnnxEncoder(EMBEDDED, name="embedded", threads=threads)
         return OnnxEncoder(rest if prefix == "onnx" else local, threads=threads)
+    by_transformers = prefix == "hf" or (local.is_dir() and pretrained is None)
+    if by_transformers:
+        _only_open_clip(name, pretrained)
     if device == "auto" and precision in (None, "fp32"):
         exported = stand_in(name if pretrained is None else f"{name}:{pretrained}", threads)
         if exported is not None:
             return exported
-    if prefix == "hf" or local.is_dir():
+    if by_transformers:
         which = rest if prefix == "hf" else name
         return huggingface.load(which, device=device, precision=precision or "fp32", threads=threads)
     if prefix not in open_clip.SCHEMES:
@@ -138,6 +153,23 @@ def _wrap(
         f"an object of type {type(model).__name__} given; expected the name of an encoder, an object with "
         "encode_images and encode_texts, or a model of open_clip or transformers with its preprocess and tokenizer"
     )
+
+
+def _complete(encoder: Any) -> Encoder:
+    """The object itself if it has all that an encoder needs. Looked up without asking: a dim may run the model."""
+    there = inspect.getattr_static
+    missing = [name for name in MEMBERS if there(encoder, name, None) is None and not hasattr(encoder, name)]
+    if missing:
+        raise MeantimeError(
+            f"an object of type {type(encoder).__name__} lacks {', '.join(missing)}; "
+            f"an encoder has {', '.join(MEMBERS)}"
+        )
+    return encoder  # type: ignore[no-any-return]
+
+
+def _only_open_clip(name: str, pretrained: str | None) -> None:
+    if pretrained is not None:
+        raise MeantimeError(f"pretrained={pretrained!r} given for {name!r}; only names of open_clip take it")
 
 
 def _refuse(name: str, device: str, precision: str | None) -> None:

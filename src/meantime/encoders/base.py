@@ -4,7 +4,7 @@ The checks that all of them share live here too.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +46,13 @@ class Encoder(Protocol):
         """K whole prompts -> (K, d)."""
 
 
-def check_pixels(pixels: Pixels, size: int) -> Pixels:
-    """The array itself if it is (n, size, size, 3) uint8."""
-    pixels = np.asarray(pixels)
-    if pixels.ndim != 4 or pixels.shape[1:] != (size, size, 3) or pixels.dtype != np.uint8:
+def check_pixels(pixels: Any, size: int, tensor: type | None = None) -> Any:
+    """The array itself if it is (n, size, size, 3) uint8; so too one of the type ``tensor``, which stays as it is."""
+    pixels = pixels if tensor is not None and isinstance(pixels, tensor) else np.asarray(pixels)
+    shape, dtype = tuple(pixels.shape), str(pixels.dtype).removeprefix("torch.")
+    if len(shape) != 4 or shape[1:] != (size, size, 3) or dtype != "uint8":
         raise MeantimeError(
-            f"pixels of shape {pixels.shape} and type {pixels.dtype} given; "
+            f"pixels of shape {shape} and type {dtype} given; "
             f"this encoder expects (n, {size}, {size}, 3) of type uint8, RGB in 0..255"
         )
     return pixels
@@ -65,4 +66,6 @@ def check_texts(texts: Sequence[str]) -> list[str]:
     for text in texts:
         if not isinstance(text, str):
             raise MeantimeError(f"texts must be strings; {text!r} of type {type(text).__name__} given")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that Python could not decode
+            raise MeantimeError(f"the text {text!r} holds bytes that are not UTF-8; save where it comes from as UTF-8")
     return texts

@@ -1,6 +1,7 @@
 """Exports that stand in for their originals on a CPU, where ONNX Runtime is several times faster than PyTorch.
 
-`meantime export --model NAME` keeps one in the cache; `load_encoder(NAME)` then takes it wherever there is no GPU.
+`meantime export --model NAME` keeps one in the cache; `load_encoder(NAME)` then takes it wherever there is no GPU. Only
+float32 may: rounded weights are another encoder, to be asked for by their directory.
 `python benchmarks/encoders.py` measures what that gains.
 """
 
@@ -30,4 +31,5 @@ def stand_in(name: str, threads: int | None) -> OnnxEncoder | None:
         return None
     if not (folder / "image.onnx").is_file() or (find_spec("torch") and choose_device("auto") != "cpu"):
         return None
-    return OnnxEncoder(folder, name=name, threads=threads)
+    encoder = OnnxEncoder(folder, name=name, threads=threads)
+    return encoder if encoder.weights == "float32" else None

@@ -66,7 +66,10 @@ class HttpEncoder:
     ) -> None:
         if batch < 1 or in_flight < 1:
             raise MeantimeError(f"batch and in_flight must be at least 1, but they are {batch} and {in_flight}")
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise MeantimeError(f"{url!r} is no address ({error}); expected http://HOST:PORT") from None
         path, model = parts.path.rstrip("/") or "/v1/embed", parts.fragment or None
         self._endpoint = urlunsplit(parts._replace(path=path, fragment=""))
         self._client = Client(url, key_env=key_env, timeout=timeout, retries=retries, connections=in_flight)

@@ -67,6 +67,7 @@ class OnnxEncoder:
                     "Export the encoder again, or upgrade Meantime"
                 )
             self.description = str(config["description"])
+            self.weights = config.get("weights")  # how they are stored, where `meantime export` said it
             self.dim = int(config["dim"])
             self.logit_scale = float(config["logit_scale"])
             fields = config["preprocess"]
@@ -95,7 +96,7 @@ class OnnxEncoder:
 
     @cached_property
     def identity(self) -> str:
-        """Kind and content, not place: the same files elsewhere are the same encoder."""
+        """Kind and content, neither place nor name: the same files elsewhere are the same encoder."""
         digest = hashlib.sha256()
         # A large model keeps its weights in files beside the graph, hence every *.onnx*.
         for path in [*sorted(self.directory.glob("*.onnx*")), self.directory / "tokenizer.json"]:
@@ -104,7 +105,7 @@ class OnnxEncoder:
         # Of the configuration, only what embeddings depend on: a new logit scale spoils no cache.
         text = (self._context, self._padding, self._pad_id, self._mask)
         digest.update(json.dumps([asdict(self.preprocess), text], sort_keys=True).encode())
-        return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
+        return f"onnx-{digest.hexdigest()[:16]}"
 
     def encode_images(self, pixels: Pixels) -> Floats:
         """(n, S, S, 3) uint8 RGB -> (n, d); the graph normalises the pixels itself."""

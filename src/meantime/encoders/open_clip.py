@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,9 @@ def load(
     open_clip = optional("open_clip", f"the encoder {shown!r}", "open-clip")
     if name.partition(":")[0] not in SCHEMES:
         _check_names(open_clip, name, pretrained)
-    quick = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu")) if pretrained else False
+    quick = False
+    if pretrained:
+        quick = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu")) or is_torchscript(pretrained)
     try:
         # It would warn of weights that were trained with QuickGELU and load them without it all the same.
         model = open_clip.create_model(
@@ -82,6 +85,15 @@ def wrap(
         precision=precision,
         threads=threads,
     )
+
+
+def is_torchscript(path: str) -> bool:
+    """Whether a file holds a program beside the weights: so OpenAI publish theirs, trained with QuickGELU."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any("/code/" in name for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _check_names(open_clip: Any, name: str, pretrained: str | None) -> None:

@@ -6,10 +6,10 @@ The libraries that make the towers (transformers, open_clip) have a file each; h
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -19,14 +19,15 @@ from meantime.encoders.base import Floats, Pixels, check_pixels, check_texts
 from meantime.errors import MeantimeError
 from meantime.extras import optional
 from meantime.preprocess import Preprocess
-from meantime.views.torch_crops import Cut, cutter
+from meantime.views.torch_crops import Cut, Feed, Tensor, reading
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-Precision = Literal["fp32", "fp16", "bf16"]
+Precision = Literal["fp32", "fp16", "bf16", "amp"]
 Padding = Literal["longest", "max_length"]
 Ints = NDArray[np.int64]
 
-DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  # of the weights
+AMP = "amp"  # weights of fp32, towers under torch.autocast
 # On a CPU, big batches of activations cost more in page faults than they gain.
 CPU_BATCH, GPU_BATCH = 16, 256
 # Two models whose tokenizers agree on this are taken to have the same one.
@@ -50,19 +51,23 @@ def choose_device(device: str) -> str:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if device == "auto":
         return next(name for name, available in there.items() if available)
-    kind = device.partition(":")[0]  # cuda:1
-    if kind not in there:
-        raise MeantimeError(f"unknown device {device!r}; known: {', '.join(get_args(Device))}")
+    kind, colon, index = device.partition(":")  # cuda:1
+    if kind not in there or (colon and not index.isdecimal()):
+        raise MeantimeError(f"unknown device {device!r}; known: {', '.join(get_args(Device))}, and cuda:N")
     if not there[kind]:
         available = ", ".join(name for name in there if there[name])
         raise MeantimeError(f"the device {device!r} is not available to PyTorch here; available: {available}")
+    if kind == "cuda" and index and int(index) >= torch.cuda.device_count():
+        raise MeantimeError(
+            f"there is no device {device!r}; PyTorch counts {torch.cuda.device_count()}, from cuda:0 on"
+        )
     return device
 
 
-def check_precision(precision: str) -> None:
+def check_precision(precision: str, known: Collection[str] = get_args(Precision)) -> None:
     """Refuse what is not the name of a precision."""
-    if precision not in DTYPES:
-        raise MeantimeError(f"unknown precision {precision!r}; known: {', '.join(DTYPES)}")
+    if precision not in known:
+        raise MeantimeError(f"unknown precision {precision!r}; known: {', '.join(known)}")
 
 
 class TorchEncoder:
@@ -71,7 +76,9 @@ class TorchEncoder:
     ``image_tower`` takes normalised pixels (n, 3, S, S), ``text_tower`` ids and mask (k, L); both give (·, d).
     ``logit_bias`` is None unless the model was trained with a sigmoid (SigLIP): a pair's probability is then
     sigmoid(logit_scale · cosine + logit_bias).
-    ``device`` and ``precision``: None leaves the model where and as it is. The model is set to evaluation mode.
+    ``device`` and ``precision``: None leaves the model where and as it is. ``"fp16"`` and ``"bf16"`` cast the weights;
+    ``"amp"`` keeps them in float32 and runs the towers under `torch.autocast`, which leaves the sensitive operations in
+    float32. The model is set to evaluation mode.
     """
 
     def __init__(
@@ -94,7 +101,7 @@ class TorchEncoder:
         torch = self._torch = optional("torch", "this encoder", "torch")
         if precision is not None:
             check_precision(precision)
-            model = model.to(getattr(torch, DTYPES[precision]))
+            model = model.to(getattr(torch, DTYPES.get(precision, "float32")))
         if device is not None:
             model = model.to(choose_device(device))
         if threads is not None:
@@ -114,9 +121,23 @@ class TorchEncoder:
         self._facts = facts  # what embeddings depend on and weights do not show: activations, numbers of heads
         parameter = next(model.parameters())
         self.device, self.dtype = parameter.device, parameter.dtype
+        names = {dtype: short for short, dtype in DTYPES.items()}
+        dtype = str(self.dtype).removeprefix("torch.")
+        self.precision = AMP if precision == AMP else names.get(dtype, dtype)
+        if precision == AMP and not torch.amp.is_autocast_available(self.device.type):
+            raise MeantimeError(
+                f"PyTorch has no autocast for the device {str(self.device)!r}, which precision 'amp' needs; "
+                f"choose one of {', '.join(DTYPES)}"
+            )
         self.batch = CPU_BATCH if self.device.type == "cpu" else GPU_BATCH
+        # Once: made for every batch, they would each make the GPU wait.
+        self._mean, self._std = (
+            torch.tensor(values, device=self.device).reshape(3, 1, 1) * 255
+            for values in (preprocess.mean, preprocess.std)
+        )
+        self._feed = Feed(self.device)
         # Views are cut where they are encoded: one processor core makes a thousand a second, a GPU takes many more.
-        self.cut: Cut | None = cutter(self.device) if self.device.type == "cuda" else None
+        self.cut: Cut | None = self._feed.cut if self.device.type == "cuda" else None
 
     @cached_property
     def identity(self) -> str:
@@ -128,6 +149,8 @@ class TorchEncoder:
         ids, _ = self.texts.tokenize([PROBE])
         rules = (asdict(self.preprocess), self.texts.context_length, self.texts.padding, ids.tolist(), self._facts)
         digest.update(json.dumps(rules, sort_keys=True).encode())
+        if self.precision == AMP:
+            digest.update(f"autocast {self._torch.get_autocast_dtype(self.device.type)}".encode())
         return f"torch-{digest.hexdigest()[:16]}"
 
     @cached_property
@@ -137,39 +160,31 @@ class TorchEncoder:
 
     def normalise(self, pixels: Any) -> Any:
         """Tensor (n, S, S, 3) of 0..255 -> (n, 3, S, S) as the image tower wants it."""
-        mean = self._torch.tensor(self.preprocess.mean, device=pixels.device).reshape(3, 1, 1) * 255
-        std = self._torch.tensor(self.preprocess.std, device=pixels.device).reshape(3, 1, 1) * 255
-        return ((pixels.permute(0, 3, 1, 2).float() - mean) / std).to(self.dtype)
+        return ((pixels.permute(0, 3, 1, 2).float() - self._mean) / self._std).to(self.dtype)
 
-    def encode_images(self, pixels: Pixels) -> Floats:
-        """(n, S, S, 3) uint8 RGB in 0..255 -> (n, d)."""
-        pixels = check_pixels(pixels, self.preprocess.size)
-        with self._torch.inference_mode():
-            rows = [self.image_tower(self.normalise(part)).float() for part in self._on_device(pixels)]
-            # Fetched at the end: a GPU that is asked after every batch would wait for us.
-            embeddings: Floats = self._torch.cat(rows).cpu().numpy() if rows else np.empty((0, self.dim), np.float32)
+    def encode_images(self, pixels: Pixels | Tensor) -> Floats:
+        """(n, S, S, 3) uint8 RGB in 0..255, an array or a tensor -> (n, d).
+
+        Nothing here waits for the device but the last step. So the next part of an array is copied while the one before
+        is computed, see `Feed`; tensors that ``cut`` made are there already.
+        """
+        torch = self._torch
+        pixels = check_pixels(pixels, self.preprocess.size, torch.Tensor)
+        with torch.inference_mode(), reading(self.device), self._autocast():
+            rows = []
+            for i in range(0, len(pixels), self.batch):
+                part = pixels[i : i + self.batch]
+                part = self._feed.upload(part) if isinstance(part, np.ndarray) else part.to(self.device)
+                rows.append(self.image_tower(self.normalise(part)).float())
+            embeddings: Floats = torch.cat(rows).cpu().numpy() if rows else np.empty((0, self.dim), np.float32)
         return embeddings
 
-    def _on_device(self, pixels: Pixels) -> Iterator[Any]:
-        """Yield batches where the model is; to CUDA, each is copied while the one before is computed."""
-        torch = self._torch
-        parts = (torch.tensor(pixels[i : i + self.batch]) for i in range(0, len(pixels), self.batch))
-        if self.device.type != "cuda":
-            yield from (part.to(self.device) for part in parts)
-            return
-        copying, computing = torch.cuda.Stream(self.device), torch.cuda.current_stream(self.device)
-
-        def copy(part: Any) -> Any:
-            with torch.cuda.stream(copying):
-                return part.pin_memory().to(self.device, non_blocking=True)
-
-        ahead = [copy(part) for part in islice(parts, 1)]
-        while ahead:
-            ready = ahead.pop()
-            computing.wait_stream(copying)
-            ready.record_stream(computing)
-            ahead = [copy(part) for part in islice(parts, 1)]
-            yield ready
+    def _autocast(self) -> AbstractContextManager[Any]:
+        """Float16 on a GPU, bfloat16 on a CPU: PyTorch's own choice."""
+        if self.precision != AMP:
+            return nullcontext()
+        mixed: AbstractContextManager[Any] = self._torch.autocast(self.device.type)
+        return mixed
 
     def compile(self, **options: Any) -> Self:
         """Compile the image tower by `torch.compile`; pays on long runs, and the first batch takes a minute."""
@@ -189,7 +204,7 @@ class TorchEncoder:
 
     def _text_batch(self, texts: list[str]) -> Floats:
         ids, mask = (None if part is None else self._tensor(part) for part in self.texts.tokenize(texts))
-        with self._torch.inference_mode():
+        with self._torch.inference_mode(), self._autocast():
             embeddings: Floats = self.text_tower(ids, mask).float().cpu().numpy()
         return embeddings
 

@@ -87,8 +87,7 @@ def _loader(encoder: Encoder) -> Callable[..., Encoder]:
                 f"workers cannot load {encoder.name!r}, which was made from a model in memory; tell them how by "
                 "RayEngine(load=…), a function with threads=, or give the name of an encoder"
             )
-        precision = {"float16": "fp16", "bfloat16": "bf16"}.get(str(encoder.dtype).removeprefix("torch."), "fp32")
-        return partial(load_encoder, encoder.name, precision=precision)
+        return partial(load_encoder, encoder.name, precision=encoder.precision)
     return partial(_itself, encoder)
 
 

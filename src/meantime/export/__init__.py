@@ -79,9 +79,9 @@ def export(encoder: str | Encoder, directory: str | Path, *, weights: Weights = 
 
 
 def _write(encoder: TorchEncoder, directory: Path, weights: Weights) -> None:
-    if encoder.device.type != "cpu" or str(encoder.dtype) != "torch.float32":
+    if encoder.device.type != "cpu" or encoder.precision != "fp32":
         raise MeantimeError(
-            f"{encoder.name!r} is {encoder.dtype} on {encoder.device}; load it with device='cpu', precision='fp32'"
+            f"{encoder.name!r} is {encoder.precision} on {encoder.device}; load it with device='cpu', precision='fp32'"
         )
     texts = encoder.texts
     (directory / "tokenizer.json").write_text(texts.to_json(), encoding="utf-8")

@@ -18,7 +18,8 @@ def mta_classifier(
 ) -> Classifier:
     """The model as an MTA classifier; ``options`` are those of :class:`meantime.Classifier`.
 
-    >>> model, _, preprocess = open_clip.create_model_and_transforms("ViT-B-16", "openai")  # doctest: +SKIP
-    >>> clf = mta_classifier(model, preprocess, open_clip.get_tokenizer("ViT-B-16"), ["cat", "dog"])  # doctest: +SKIP
+    >>> name = "ViT-B-16-quickgelu"  # as OpenAI's weights were trained
+    >>> model, _, preprocess = open_clip.create_model_and_transforms(name, "openai")  # doctest: +SKIP
+    >>> clf = mta_classifier(model, preprocess, open_clip.get_tokenizer(name), ["cat", "dog"])  # doctest: +SKIP
     """
     return Classifier(labels, load_encoder(model, preprocess, tokenizer), **options)

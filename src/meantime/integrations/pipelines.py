@@ -1,7 +1,9 @@
 """A drop-in for transformers' zero-shot image classification pipeline: the same call, the same output, by MTA."""
 
+import os
 import urllib.request
 from collections.abc import Sequence
+from http.client import HTTPException
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from meantime.classifier import Classifier
 from meantime.encoders import load_encoder
 from meantime.errors import ImageError, MeantimeError
 from meantime.images import ImageSource
-from meantime.labels import Labels
+from meantime.labels import Labels, place
 from meantime.prediction import Prediction
 from meantime.registry import Method
 from meantime.views import ViewSpec
@@ -39,8 +41,8 @@ def pipeline(
     """
     if task != TASK:
         raise MeantimeError(f"the task {task!r} was asked; only {TASK!r} is there")
-    if isinstance(model, str) and "/" in model and ":" not in model:
-        model = f"hf:{model}"  # a bare hub name or path, as transformers takes it
+    if isinstance(model, str) and "/" in model and ":" not in model and not os.path.isdir(model):
+        model = f"hf:{model}"  # a bare hub name, as transformers takes it
     encoder = load_encoder(model, image_processor, tokenizer, device=device)
     return ZeroShotImageClassification(encoder, method=method, views=views, seed=seed)
 
@@ -59,17 +61,22 @@ class ZeroShotImageClassification:
     def __call__(
         self,
         image: ImageSource | list[Any] | None = None,
-        candidate_labels: Sequence[str] = (),
+        candidate_labels: str | Sequence[str] = (),
         *,
         hypothesis_template: str = TEMPLATE,
         timeout: float | None = None,
         images: ImageSource | list[Any] | None = None,
     ) -> Scores | list[Scores]:
-        """Classify an image (path, http address, PIL image, array) or a list of them."""
+        """Classify an image (path, http address, PIL image, array) or a list of them.
+
+        Labels are a list or, as in transformers, a string of them with commas between.
+        """
         image = images if image is None else image
         if image is None:
             raise MeantimeError("no image was given; expected a path, an address, a PIL image or a list of them")
-        prompts = tuple((hypothesis_template.format(label),) for label in candidate_labels)
+        if isinstance(candidate_labels, str):
+            candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
+        prompts = tuple((place(hypothesis_template, label),) for label in candidate_labels)
         classifier = Classifier(Labels(tuple(candidate_labels), prompts), self.encoder, **self.options)
         sources = [_fetched(source, timeout) for source in (image if isinstance(image, list) else [image])]
         results = [self._scores(classifier, prediction) for prediction in classifier.stream(sources)]
@@ -97,5 +104,5 @@ def _fetched(source: Any, timeout: float | None) -> Any:
     try:
         with urllib.request.urlopen(source, timeout=timeout) as answer:
             return answer.read()
-    except OSError as error:
+    except (OSError, HTTPException, ValueError) as error:  # an address with a space is no OSError
         raise ImageError(f"the image {source!r} cannot be fetched: {error}") from error

@@ -71,7 +71,11 @@ class EmbeddingClassifier:
         """Logits (n, K) of images with view embeddings (n, N, d); (n, d) is one view each."""
         method = method_named(self.method)
         if method.heads != {"text"}:
-            raise MeantimeError(f"the method {self.method!r} needs a prompt ensemble; choose one that reads by text")
+            more = ", ".join(sorted(map(str, method.heads - {"text"})))
+            raise MeantimeError(
+                f"the method {self.method!r} needs the head {more} beside the class embeddings; choose one that "
+                "reads by these alone, such as mta, mean or clip"
+            )
         head = TextHead(np.asarray(self.class_embeddings), self.logit_scale)
         views = np.asarray(X)
         views = views[:, None] if views.ndim == 2 else views

@@ -1,10 +1,15 @@
 """Names of classes, and the prompts that speak of them."""
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from os import PathLike, fspath
+from os.path import isfile, splitext
 from pathlib import Path
+from typing import Any
 
 from meantime.errors import MeantimeError
 
@@ -44,41 +49,88 @@ LABEL_SETS = {"imagenet": imagenet_names}
 
 def fill(template: str, name: str) -> str:
     """Put a name into a template's ``{}`` or ``{c}``; underscores become spaces."""
+    return place(template, name.replace("_", " "))
+
+
+def place(template: str, text: str) -> str:
+    """Put a text as it is into a template's ``{}`` or ``{c}``."""
     if "{}" not in template and "{c}" not in template:
         raise MeantimeError(f"template {template!r} has no place for the name: write {{}} or {{c}} where it goes")
-    return template.replace("{}", "{c}").replace("{c}", name.replace("_", " "))
+    return template.replace("{}", "{c}").replace("{c}", text)
 
 
-def as_labels(labels: "str | Path | Sequence[str] | Labels", template: str = TEMPLATE) -> Labels:
-    """Read labels from a list of names, a comma list, a text or JSON file, or the name of a label set.
+def as_labels(
+    labels: "str | PathLike[str] | Sequence[str] | Mapping[str, str | Sequence[str]] | Labels",
+    template: str = TEMPLATE,
+    *,
+    distinct: bool = False,
+) -> Labels:
+    """Read labels from a list of names, a comma list, a text or JSON file, a mapping, or the name of a label set.
 
     A text file holds one name a line. A JSON file holds a list of names, or an object of name -> prompts
-    (a text or a list of texts, whole prompts: the template is not applied to them).
+    (a text or a list of texts, whole prompts: the template is not applied to them), and so does a mapping.
+    ``distinct``: a name that is given twice counts once, with a warning; where the place of a name in the list means
+    something, as a class of a dataset, it must stay. Label sets stay as they are.
     """
     if isinstance(labels, Labels):
         return labels
-    found = _read(str(labels)) if isinstance(labels, str | Path) else list(labels)
-    if isinstance(found, dict):
-        several = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in found.items()}
-        return Labels(tuple(several), tuple(several.values()))
+    found: list[str] | dict[str, str | list[str]]
+    if isinstance(labels, Mapping):
+        found = _checked(dict(labels), "the mapping of labels")
+    elif isinstance(labels, str | PathLike):
+        found = _read(labels)
+    elif isinstance(labels, Iterable):
+        found = list(labels)
+    else:
+        raise MeantimeError(
+            f"labels of type {type(labels).__name__} given; expected a list of names, as ['cat', 'dog'], 'cat,dog', "
+            "a .txt or .json file, or a mapping of names to prompts"
+        )
     for name in found:
         if not isinstance(name, str):
             raise MeantimeError(f"labels must be texts, but one is {name!r} ({type(name).__name__})")
-    return Labels(tuple(found), tuple((fill(template, name),) for name in found))
+    if isinstance(found, dict):
+        several = {name: (texts,) if isinstance(texts, str) else tuple(texts) for name, texts in found.items()}
+        read = Labels(tuple(several), tuple(several.values()))
+    else:
+        repeated = [name for name, n in Counter(found).items() if n > 1]
+        if distinct and repeated and not (isinstance(labels, str) and labels in LABEL_SETS):
+            warnings.warn(f"given more than once, counted once: {', '.join(repeated[:5])}", stacklevel=2)
+            found = list(dict.fromkeys(found))
+        read = Labels(tuple(found), tuple((fill(template, name),) for name in found))
+    if len(read.names) == 1:
+        warnings.warn(f"only one label was given, {read.names[0]!r}: every image will get it", stacklevel=2)
+    return read
 
 
-def _read(labels: str) -> "list[str] | dict[str, str | list[str]]":
-    if labels in LABEL_SETS:
+def _read(labels: str | PathLike[str]) -> "list[str] | dict[str, str | list[str]]":
+    name = fspath(labels)
+    if isinstance(labels, str) and labels in LABEL_SETS:
         return list(LABEL_SETS[labels]())
-    path = Path(labels)
-    if path.suffix in (".txt", ".json"):
-        if not path.is_file():
-            raise MeantimeError(f"there is no label file {labels!r}: check the path, or give names as cat,dog")
-        text = path.read_text(encoding="utf-8-sig")
-        if path.suffix == ".txt":
+    suffix = splitext(name)[1].lower()
+    there = isfile(name)  # unlike Path.is_file, it is not upset by a long comma list
+    if suffix in (".txt", ".json"):
+        if not there:
+            raise MeantimeError(f"there is no label file {name!r}: check the path, or give names as cat,dog")
+        text = _text_of(name)
+        if suffix == ".txt":
             return [line.strip() for line in text.splitlines() if line.strip()]
-        return _from_json(labels, text)
-    return [name.strip() for name in labels.split(",") if name.strip()]
+        return _from_json(name, text)
+    if there or not isinstance(labels, str):
+        raise MeantimeError(
+            f"{name!r} is {'a file' if there else 'a path'}, but label files are .txt (a name a line) or .json: rename "
+            "it, or give names as a list"
+        )
+    return [part.strip() for part in name.split(",") if part.strip()]
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MeantimeError(f"{path} is not UTF-8; save it as UTF-8") from error
+    except OSError as error:
+        raise MeantimeError(f"the label file {path!r} cannot be read ({error.strerror}); check its rights") from error
 
 
 def _from_json(path: str, text: str) -> "list[str] | dict[str, str | list[str]]":
@@ -86,11 +138,16 @@ def _from_json(path: str, text: str) -> "list[str] | dict[str, str | list[str]]"
         value = json.loads(text)
     except ValueError as error:
         raise MeantimeError(f"{path} is not valid JSON: {error}") from error
-    if isinstance(value, list):
-        return value
+    return value if isinstance(value, list) else _checked(value, path)
+
+
+def _checked(value: Any, where: str) -> "dict[str, str | list[str]]":
+    """The value itself if it is an object of name -> prompt or prompts."""
     fits = isinstance(value, dict) and all(
-        isinstance(v, str) or (isinstance(v, list) and all(isinstance(x, str) for x in v)) for v in value.values()
+        isinstance(name, str)
+        and (isinstance(v, str) or (isinstance(v, list | tuple) and all(isinstance(x, str) for x in v)))
+        for name, v in value.items()
     )
     if not fits:
-        raise MeantimeError(f"{path} must hold a list of names, or an object of name -> prompt or list of prompts")
+        raise MeantimeError(f"{where} must hold a list of names, or an object of name -> prompt or list of prompts")
     return value  # type: ignore[no-any-return]

@@ -12,10 +12,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
 from meantime.encoders import Encoder
 from meantime.encoders.base import Floats, Pixels
+from meantime.views import joined
 
 # Views encoded in one call: two or three of the encoder's own batches.
 BATCH = 64
@@ -116,5 +115,4 @@ class Batcher:
     def _call(self, jobs: list[_Job]) -> Floats:
         if jobs[0].kind == "texts":
             return self.encoder.encode_texts([text for job in jobs for text in job.items])
-        pixels = jobs[0].items if len(jobs) == 1 else np.concatenate([job.items for job in jobs])
-        return self.encoder.encode_images(pixels)
+        return self.encoder.encode_images(joined([job.items for job in jobs]))

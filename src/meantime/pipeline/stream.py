@@ -19,7 +19,7 @@ from meantime.images import ImageSource
 from meantime.pipeline.batcher import BATCH
 from meantime.pipeline.flight import Encoded, Flight
 from meantime.pipeline.threads import Pipeline
-from meantime.views import Places, Views, ViewSpec
+from meantime.views import Places, Views, ViewSpec, joined
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -142,7 +142,7 @@ class _Run(Generic[T]):
                 image.error = error
             self._take_off()
         if ready:
-            pixels = ready[0][1].pixels if len(ready) == 1 else np.concatenate([v.pixels for _, v in ready])
+            pixels = joined([views.pixels for _, views in ready])
             places = [(image, views.places) for image, views in ready]
             self.encoding.append((places, self.pipeline.batcher.images(pixels)))
 

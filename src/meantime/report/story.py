@@ -1,6 +1,6 @@
 """What there is to tell about one image: its answer, what each view is taken for, the ways of the modes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,8 @@ def tell(image: ImageSource, classifier: Classifier) -> Story:
     flight = Flight(photo, classifier.encoder, classifier.spec, classifier.seed)
     views = flight.crop(classifier.spec.total)
     flight.add(classifier.encoder.encode_images(views.pixels), views.places)
+    if not isinstance(views.pixels, np.ndarray):  # cut on a GPU
+        views = replace(views, pixels=views.pixels.cpu().numpy())
     x, head, names = flight.embeddings, classifier.heads["text"], classifier.labels.names
     result = mta(x, head, trace=True)
     shift = mean_shift(x, trace=True)

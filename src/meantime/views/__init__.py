@@ -5,5 +5,17 @@ from meantime.views.crops import Places, Views, make_views
 from meantime.views.files import file_views, join
 from meantime.views.of import views_of
 from meantime.views.spec import ViewSpec
+from meantime.views.torch_crops import joined
 
-__all__ = ["Places", "ViewSpec", "Views", "file_views", "join", "make_views", "pixel_hash", "random_boxes", "views_of"]
+__all__ = [
+    "Places",
+    "ViewSpec",
+    "Views",
+    "file_views",
+    "join",
+    "joined",
+    "make_views",
+    "pixel_hash",
+    "random_boxes",
+    "views_of",
+]

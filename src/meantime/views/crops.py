@@ -4,7 +4,7 @@ Two paths. `exact` is Pillow's `crop(box).resize(size, BILINEAR)` to the pixel. 
 it only for crops of at least 4 x the encoder's size (896 pixels for 224): these are resampled from a copy
 of the image that was reduced once, by a power of two that leaves at least a factor of 2 to the filter,
 instead of reading millions of pixels for each crop. On photos whose short side is below that the two
-paths are the same bytes.
+paths are the same bytes. Encoders on CUDA bring a third (`meantime.views.torch_crops`), within two levels of `exact`.
 
 Candidates, 64 crops to 224: milliseconds in one run (the best of several rounds, one thread of a shared
 2-core AMD EPYC, Pillow 13; "x 2" on two threads), and against `exact` over 22 photos, 3 of them enlarged to
@@ -26,7 +26,6 @@ Only dropping the antialiasing is much faster on small photos, and the embedding
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +38,7 @@ from meantime.preprocess import Preprocess
 from meantime.views.augmix import augmix
 from meantime.views.boxes import pixel_hash, random_boxes
 from meantime.views.spec import ViewSpec
-from meantime.views.torch_crops import Cut
+from meantime.views.torch_crops import LARGEST, Cut, Tensor, joined
 
 GAP = 2  # the least factor that a reduced copy leaves to the antialiasing filter
 LONGEST = 100  # times the short side: longer images are never resized whole
@@ -69,7 +68,7 @@ class Places:
 class Views:
     """N pictures of one image, and where each came from."""
 
-    pixels: Pixels  # (N, S, S, 3) uint8 RGB
+    pixels: Pixels | Tensor  # (N, S, S, 3) uint8 RGB; a tensor on the encoder's device, where that cuts them itself
     boxes: npt.NDArray[np.float32]  # (N, 4) left, top, right, bottom in 0..1 of the image
     flips: npt.NDArray[np.bool_]  # (N,)
     digest: int | None = None  # hash of the decoded image, where crops asked for it
@@ -91,14 +90,13 @@ def make_views(
     *,
     start: int = 0,
     stop: int | None = None,
-    threads: int = 1,
     cut: Cut | None = None,
 ) -> Views:
     """Views ``start``..``stop`` - 1 of an image (H, W, 3); without them all ``spec.n``.
 
-    View i is the same picture whatever ``spec.n``, ``start``, ``stop`` and ``threads`` are, so views can
-    be added later. Several threads pay where only one image is waited for. ``cut`` takes Pillow's place for bilinear
-    crops (`meantime.views.torch_crops`), unless the spec is ``exact``.
+    View i is the same picture whatever ``spec.n``, ``start`` and ``stop`` are, so views can be added later. ``cut``
+    takes Pillow's place for bilinear crops (`meantime.views.torch_crops`), unless the spec is ``exact`` or the image
+    huge.
     """
     stop = spec.n if stop is None else stop
     if not 0 <= start <= stop <= spec.n:
@@ -115,11 +113,12 @@ def make_views(
     crops, flips = random_boxes(width, height, max(stop - 1, 0), seed, digest, scale=spec.scale, ratio=spec.ratio)
     boxes = np.concatenate([centre_box(width, height, preprocess), crops / (width, height, width, height)])
     places = boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop], digest if stop > 1 else None
-    if cut is not None and spec.augment == "crop" and spec.resample == "bilinear" and not spec.exact:
+    by_pillow = spec.augment != "crop" or spec.resample != "bilinear" or spec.exact or width * height > LARGEST
+    if cut is not None and not by_pillow:
         own = slice(max(start - 1, 0), max(stop - 1, 0))
         with quiet_pillow():
             first = [np.asarray(centre_view(source, preprocess))[None]] if start == 0 < stop else []
-        return Views(np.concatenate([*first, cut(image, crops[own], flips[own], size)]), *places)
+        return Views(joined([*first, cut(image, crops[own], flips[own], size)]), *places)
     factors = [1 if spec.exact else _factor(box, size) for box in crops]
     copies = {1: source} | {f: source.reduce(f) for f in set(factors[max(start - 1, 0) :]) if f > 1}
 
@@ -133,17 +132,9 @@ def make_views(
         return augmix(picture, seed, digest, i) if spec.augment == "augmix" else picture
 
     pixels = np.empty((stop - start, size, size, 3), np.uint8)
-
-    def fill(i: int) -> None:
-        pixels[i - start] = np.asarray(view(i))
-
     with quiet_pillow():
-        if threads == 1:
-            for i in range(start, stop):
-                fill(i)
-        else:
-            with ThreadPoolExecutor(threads) as pool:  # Pillow lets go of the interpreter lock
-                list(pool.map(fill, range(start, stop)))
+        for i in range(start, stop):
+            pixels[i - start] = np.asarray(view(i))
     return Views(pixels, *places)
 
 

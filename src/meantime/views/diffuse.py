@@ -53,7 +53,7 @@ def load_variations(name: str, *, device: str = "auto", precision: str = "fp32")
     """The image-variation pipeline of diffusers of that hub name, or in that folder."""
     diffusers = optional("diffusers", "making views by diffusion", "diffusion")
     torch = optional("torch", "making views by diffusion", "diffusion")
-    check_precision(precision)
+    check_precision(precision, DTYPES)
     where = choose_device(device)
     try:
         pipe = diffusers.DiffusionPipeline.from_pretrained(name)

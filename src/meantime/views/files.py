@@ -13,6 +13,7 @@ from meantime.images import EXTENSIONS, load_image
 from meantime.preprocess import Preprocess
 from meantime.views.crops import Views, make_views
 from meantime.views.spec import ViewSpec
+from meantime.views.torch_crops import joined
 
 
 def file_views(
@@ -71,7 +72,7 @@ def join(first: Views, second: Views) -> Views:
             f"{second.pixels.shape[1:]}; make both for the same encoder"
         )
     return Views(
-        np.concatenate([first.pixels, second.pixels]),
+        joined([first.pixels, second.pixels]),
         np.concatenate([first.boxes, second.boxes]),
         np.concatenate([first.flips, second.flips]),
         first.digest,

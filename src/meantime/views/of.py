@@ -20,7 +20,6 @@ def views_of(
     stop: int | None = None,
     *,
     image: Pixels | None = None,
-    threads: int = 1,
     cut: Cut | None = None,
 ) -> Views:
     """Views ``start``..``stop`` - 1 of an image; without them all ``spec.total``.
@@ -34,7 +33,7 @@ def views_of(
     if image is None:
         image = load_image(source)  # first: an unreadable image is an error of its own, whatever was made of it
     first, last = min(start, spec.n), min(stop, spec.n)
-    crops = make_views(image, spec, preprocess, seed, start=first, stop=last, threads=threads, cut=cut)
+    crops = make_views(image, spec, preprocess, seed, start=first, stop=last, cut=cut)
     if stop <= spec.n or spec.files is None:
         return crops
     if not isinstance(source, str | os.PathLike):

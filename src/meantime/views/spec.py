@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from os.path import abspath, basename
 from typing import Literal, get_args
 
+import numpy as np
+
 from meantime.errors import MeantimeError
 
 Augment = Literal["crop", "augmix"]
@@ -30,6 +32,9 @@ class ViewSpec:
     resample: Resample = "bilinear"
 
     def __post_init__(self) -> None:
+        for name in ("n", "n_files"):
+            if isinstance(getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's integers are as good
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise MeantimeError(f"the number of views is {self.n!r}; expected an integer of at least 1")
         if self.augment not in get_args(Augment):
