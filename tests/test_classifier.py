@@ -115,6 +115,12 @@ def test_duplicate_names_neither_crash_nor_merge():
     assert len(p.probabilities) == 3
 
 
+def test_names_that_were_typed_twice_count_once():
+    with pytest.warns(UserWarning, match="counted once: red"):
+        clf = mt.Classifier("red,red,blue", ToyEncoder(), views=8)
+    assert clf.labels.names == ("red", "blue")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

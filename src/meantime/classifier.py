@@ -72,7 +72,8 @@ class Classifier:
             raise MeantimeError(f"abstain is a probability and must lie in 0..1, but it is {abstain}")
         if batch < 1 or (threads is not None and threads < 1):
             raise MeantimeError(f"batch and threads must be at least 1, but they are {batch} and {threads}")
-        self.labels = as_labels(labels, template, distinct=True)
+        # What was typed twice is a slip; the places in a list of Python's may mean something to the caller
+        self.labels = as_labels(labels, template, distinct=isinstance(labels, str | Path))
         self.encoder = load_encoder(encoder)
         self.method = method_named(method)
         if getattr(self.encoder, "logit_bias", None) is not None:  # Python shows a warning once
