@@ -11,11 +11,12 @@ from authors_mta import solve_one
 from threadpoolctl import ThreadpoolController
 
 from meantime import mta
-from meantime.meanshift.threads import side_by_side
+from meantime.meanshift.threads import one_core_each, side_by_side
 
 
 def products():
-    return [lib.num_threads for lib in ThreadpoolController().select(user_api="blas").lib_controllers]
+    """How many cores NumPy's products take; other libraries' may have been loaded later."""
+    return [lib.num_threads for lib in ThreadpoolController().select(internal_api="openblas").lib_controllers]
 
 
 @pytest.fixture
@@ -38,8 +39,7 @@ def test_a_batch_gives_the_same_on_any_number_of_threads(cores, monkeypatch):
         np.testing.assert_allclose(got.inlierness, expected.inlierness, atol=1e-9)
 
 
-def test_parts_come_back_in_order_from_several_threads(cores):
-    cores(3)
+def test_parts_come_back_in_order_from_several_threads():
     both = threading.Barrier(2, timeout=10)
 
     def work(i):
@@ -47,38 +47,38 @@ def test_parts_come_back_in_order_from_several_threads(cores):
             both.wait()  # passes only if two parts are in work at once
         return i * i
 
-    assert side_by_side(work, range(7)) == [i * i for i in range(7)]
+    assert side_by_side(work, range(7), 3) == [i * i for i in range(7)]
 
 
-def test_products_take_one_core_inside_and_all_again_outside(cores):
-    cores(2)
+def test_an_error_in_a_thread_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda i: 1 / i, range(3), 2)
+
+
+def test_products_take_one_core_inside_and_all_again_outside():
     before = products()
-    assert side_by_side(lambda _: products(), range(2)) == [[1] * len(before)] * 2
+    with one_core_each():
+        with one_core_each():
+            assert products() == [1] * len(before)
+        assert products() == [1] * len(before)
     assert products() == before
 
 
-def test_callers_that_overlap_leave_the_setting_as_it_was(cores):
-    cores(2)
+def test_callers_that_overlap_leave_the_setting_as_it_was():
     before, inside, leave = products(), threading.Event(), threading.Event()
 
-    def slow(_):
-        inside.set()
-        assert leave.wait(10)
+    def slow():
+        with one_core_each():
+            inside.set()
+            assert leave.wait(10)
 
-    first = threading.Thread(target=side_by_side, args=(slow, range(2)))
+    first = threading.Thread(target=slow)
     first.start()
     assert inside.wait(10)
-    side_by_side(lambda i: i, range(2))  # begins and ends while the first is at work
-    leave.set()
-    first.join()
-    assert products() == before
-
-
-def test_an_error_in_a_thread_is_raised_and_the_setting_restored(cores):
-    cores(2)
-    before = products()
-    with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda i: 1 / i, range(3))
+    with one_core_each():  # begins while the first is at work, and ends after it
+        assert products() == [1] * len(before)
+        leave.set()
+        first.join()
     assert products() == before
 
 

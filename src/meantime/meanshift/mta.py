@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -30,7 +31,7 @@ from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.single import solve_single
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
-from meantime.meanshift.threads import side_by_side
+from meantime.meanshift.threads import one_core_each, side_by_side
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
@@ -147,15 +148,17 @@ def mta(
     count = flat.shape[0]
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
     size = count if trace else _chunk_size(n, d, len(settings[0]), read)
+    threads = _threads(flat, head)
     parts = []
-    for i in range(0, count, size):
-        try:
-            chunk = to_floats(flat[i : min(i + size, count), ...])
-            chunk = chunk if is_unit(chunk) else unit("views", chunk)
-        except MeantimeError:
-            unit("views", to_floats(views))  # says the same, with the place in the caller's array
-            raise
-        parts.append(_solve_chunk(chunk, head, read, settings, rho, form, affinity, trace))
+    with one_core_each() if threads > 1 else nullcontext():
+        for i in range(0, count, size):
+            try:
+                chunk = to_floats(flat[i : min(i + size, count), ...])
+                chunk = chunk if is_unit(chunk) else unit("views", chunk)
+            except MeantimeError:
+                unit("views", to_floats(views))  # says the same, with the place in the caller's array
+                raise
+            parts.append(_solve_chunk(chunk, head, read, settings, rho, form, affinity, trace, threads))
     several = not (_is_number(lambda_) and _is_number(lambda_y))
     return _join(parts, tuple(leading), keep_settings=several)
 
@@ -169,14 +172,11 @@ def _solve_chunk(
     variant: Variant,
     affinity: str,
     trace: bool,
+    threads: int,
 ) -> MTAResult:
     """Solve images of unit views (B, N, d); results lead with (S, B), a trace with (L + 1, S, B)."""
     xp = array_namespace(views)
-    n = views.shape[-2]
-    G, W = for_small_steps(*_relations(views, head, affinity))
-    h2 = bandwidth(squared_distances(G), rho, divisor=rho * (n - 1) if variant.real_divisor else None)
-    if not variant.diagonal:
-        W = without_diagonal(W)
+    G, W, h2 = for_small_steps(*_relations(views, head, rho, variant, affinity, threads))
     small = array_namespace(G)
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
@@ -214,29 +214,24 @@ def _solve_chunk(
     )
 
 
-def _relations(views: Array, head: HeadLike, affinity: str) -> tuple[Array, Array]:
-    """Return Gram matrices and affinities (B, N, N) of unit views (B, N, d), a few images at a time."""
+def _relations(
+    views: Array, head: HeadLike, rho: float, variant: Variant, affinity: str, threads: int
+) -> tuple[Array, ...]:
+    """Return Gram matrices, affinities (B, N, N) and bandwidths (B, N) of unit views (B, N, d), some at a time."""
     xp = array_namespace(views)
-    count, n, d = views.shape
-    numbers = n * max(d, getattr(head, "n_classes", 1000))  # of one image
-    few = max(1, CACHE_BYTES // (4 * numbers))
+    count, n, _ = views.shape
+    divisor = rho * (n - 1) if variant.real_divisor else None
+    most = max(1, CACHE_BYTES // (4 * _numbers(views, head)))
+    few = -(-count // (threads * -(-count // (threads * most))))  # equal shares, of at most so many
 
-    def some(i: int) -> tuple[Array, Array]:
+    def some(i: int) -> tuple[Array, Array, Array]:
         part = views[i : min(i + few, count), ...]
         G = gram(to_widest(part))
-        return G, vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
+        W = vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
+        return G, W if variant.diagonal else without_diagonal(W), bandwidth(squared_distances(G), rho, divisor=divisor)
 
-    # Another's head may not bear to be called from several threads; PyTorch and GPUs share their work out themselves
-    if xp is np and isinstance(head, TextHead) and count * numbers >= WORTH_THREADS:
-        rounds = -(-count // (few * available_cores()))
-        few = -(-count // (rounds * available_cores()))  # equal shares
-        found = side_by_side(some, range(0, count, few))
-    else:
-        found = [some(i) for i in range(0, count, few)]
-    if len(found) == 1:
-        return found[0]
-    grams, affinities = zip(*found, strict=True)
-    return xp.concat(grams), xp.concat(affinities)
+    found = side_by_side(some, range(0, count, few), threads)
+    return found[0] if len(found) == 1 else tuple(xp.concat(parts) for parts in zip(*found, strict=True))
 
 
 def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bool) -> MTAResult:
@@ -298,6 +293,21 @@ def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: fl
             f"but its shape is {(head.n_classes, head.dim)}"
         )
     return head
+
+
+def _threads(views: Array, head: HeadLike) -> int:
+    """How many threads share images (B, N, d).
+
+    Another's head may not bear to be called from several; PyTorch and GPUs share their work out themselves.
+    """
+    ours = isinstance(views, np.ndarray) and isinstance(head, TextHead)
+    return available_cores() if ours and views.shape[0] * _numbers(views, head) >= WORTH_THREADS else 1
+
+
+def _numbers(views: Array, head: HeadLike) -> int:
+    """How many numbers the views (B, N, d) of one image are, or the predictions from them."""
+    _, n, d = views.shape
+    return int(n * max(d, getattr(head, "n_classes", 1000)))
 
 
 def _chunk_size(n: int, d: int, settings: int, reader: HeadLike) -> int:
