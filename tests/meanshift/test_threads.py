@@ -11,7 +11,7 @@ from authors_mta import solve_one
 from threadpoolctl import ThreadpoolController
 
 from meantime import mta
-from meantime.meanshift.threads import one_core_each, side_by_side
+from meantime.meanshift.threads import sharing, side_by_side
 
 
 def products():
@@ -57,28 +57,40 @@ def test_an_error_in_a_thread_is_raised():
 
 def test_products_take_one_core_inside_and_all_again_outside():
     before = products()
-    with one_core_each():
-        with one_core_each():
-            assert products() == [1] * len(before)
+    with sharing(3) as threads:
+        assert threads == 3
         assert products() == [1] * len(before)
     assert products() == before
+    with sharing(1) as threads:
+        assert threads == 1
+        assert products() == before
 
 
-def test_callers_that_overlap_leave_the_setting_as_it_was():
+def test_of_callers_that_overlap_one_shares_and_the_setting_is_as_it_was():
     before, inside, leave = products(), threading.Event(), threading.Event()
 
     def slow():
-        with one_core_each():
+        with sharing(2):
             inside.set()
             assert leave.wait(10)
 
     first = threading.Thread(target=slow)
     first.start()
     assert inside.wait(10)
-    with one_core_each():  # begins while the first is at work, and ends after it
-        assert products() == [1] * len(before)
+    with sharing(2) as threads:  # begins while the first is at work, and ends after it
+        assert threads == 1
         leave.set()
         first.join()
+    assert products() == before
+    with sharing(2) as threads:
+        assert threads == 2
+    assert products() == before
+
+
+def test_an_error_inside_leaves_the_setting_as_it_was():
+    before = products()
+    with pytest.raises(ZeroDivisionError), sharing(2):
+        _ = 1 / 0
     assert products() == before
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -31,7 +30,7 @@ from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.single import solve_single
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
-from meantime.meanshift.threads import one_core_each, side_by_side
+from meantime.meanshift.threads import sharing, side_by_side
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
@@ -148,9 +147,8 @@ def mta(
     count = flat.shape[0]
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
     size = count if trace else _chunk_size(n, d, len(settings[0]), read)
-    threads = _threads(flat, head)
     parts = []
-    with one_core_each() if threads > 1 else nullcontext():
+    with sharing(_threads(flat, head)) as threads:
         for i in range(0, count, size):
             try:
                 chunk = to_floats(flat[i : min(i + size, count), ...])

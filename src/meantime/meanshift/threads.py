@@ -4,11 +4,12 @@ NumPy's library for products (OpenBLAS) gives every product all cores, one produ
 gain nothing from that, and exponentials and sums have one core anyway.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, TypeVar
+from threading import Lock
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -16,15 +17,25 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-def one_core_each() -> AbstractContextManager[Any]:
-    """Return the context in which matrix products take one core.
+_SHARING = Lock()
 
-    Whoever shares images out stays inside from the first product to the last: after one on all cores, OpenBLAS's own
-    threads keep spinning for a while and take the cores from ours. The setting is the whole process's; of threads that
-    ask for it at once, the first has its way until it leaves.
+
+@contextmanager
+def sharing(threads: int) -> Iterator[int]:
+    """Yield how many threads may share images; inside, matrix products take one core.
+
+    One stays inside from the first product to the last: after one on all cores, OpenBLAS's own threads keep spinning
+    for a while and take the cores from ours. Its setting is the whole process's, so only one caller at a time has it
+    changed; others do with the thread they have.
     """
-    context: AbstractContextManager[Any] = _products().limit(limits=1)
-    return context
+    if threads == 1 or not _SHARING.acquire(blocking=False):
+        yield 1
+        return
+    try:
+        with _products().limit(limits=1):
+            yield threads
+    finally:
+        _SHARING.release()
 
 
 @lru_cache(maxsize=1)
