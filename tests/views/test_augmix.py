@@ -17,8 +17,8 @@ def test_view_0_is_never_augmented_and_boxes_are_those_of_plain_crops():
     mixed = make_views(IMAGE, ViewSpec(n=6, augment="augmix"), SMALL)
     plain = make_views(IMAGE, ViewSpec(n=6), SMALL)
     np.testing.assert_array_equal(mixed.pixels[0], plain.pixels[0])
-    np.testing.assert_array_equal(mixed.boxes, plain.boxes)
-    np.testing.assert_array_equal(mixed.flips, plain.flips)
+    np.testing.assert_array_equal(mixed.places.boxes, plain.places.boxes)
+    np.testing.assert_array_equal(mixed.places.flips, plain.places.flips)
     assert mixed.pixels.dtype == np.uint8
     assert all(not np.array_equal(a, b) for a, b in zip(mixed.pixels[1:], plain.pixels[1:], strict=True))
 

@@ -67,8 +67,10 @@ def test_view_0_is_resize_then_centre_crop(width, height, size, more, interpolat
     resized = Image.fromarray(image).resize((w, h), Image.Resampling[interpolation.upper()])
     views = make_views(image, ViewSpec(n=1), Preprocess(size=size, resize=resize, interpolation=interpolation))
     np.testing.assert_array_equal(views.pixels[0], np.asarray(resized)[top : top + size, left : left + size])
-    np.testing.assert_allclose(views.boxes[0], [left / w, top / h, (left + size) / w, (top + size) / h], rtol=1e-6)
-    assert not views.flips[0]
+    np.testing.assert_allclose(
+        views.places.boxes[0], [left / w, top / h, (left + size) / w, (top + size) / h], rtol=1e-6
+    )
+    assert not views.places.flips[0]
 
 
 def test_fast_is_exact_for_crops_below_four_times_the_size():
@@ -88,7 +90,7 @@ def test_fast_is_close_to_exact(shape):
     # Measured 0.4, from rounding twice and a filter of slightly another shape; a shift by a whole pixel
     # costs 20 here, so that one by a tenth of a pixel would not pass.
     assert difference.mean() < 1
-    np.testing.assert_array_equal(fast.boxes, exact.boxes)
+    np.testing.assert_array_equal(fast.places.boxes, exact.places.boxes)
     np.testing.assert_array_equal(fast.pixels[0], exact.pixels[0])
 
 
@@ -107,10 +109,10 @@ def test_boxes_show_where_a_view_came_from():
     image = noise(60, 80)
     views = make_views(image, ViewSpec(n=9), SMALL, seed=4)
     boxes, flips = random_boxes(80, 60, 8, 4, pixel_hash(image))
-    np.testing.assert_allclose(views.boxes[1:] * [80, 60, 80, 60], boxes, rtol=1e-5, atol=1e-4)
-    np.testing.assert_array_equal(views.flips, [False, *flips])
+    np.testing.assert_allclose(views.places.boxes[1:] * [80, 60, 80, 60], boxes, rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(views.places.flips, [False, *flips])
     assert views.pixels.shape == (9, 32, 32, 3)
-    assert (views.pixels.dtype, views.boxes.dtype, views.flips.dtype) == (np.uint8, np.float32, bool)
+    assert (views.pixels.dtype, views.places.boxes.dtype, views.places.flips.dtype) == (np.uint8, np.float32, bool)
     assert len(views) == 9
 
 
@@ -122,8 +124,8 @@ def test_a_view_depends_on_nothing_but_seed_pixels_and_number(augment):
         for n in (12, 64):
             part = make_views(image, ViewSpec(n=n, augment=augment), SMALL, seed=1, start=start, stop=stop)
             np.testing.assert_array_equal(part.pixels, whole.pixels[start:stop])
-            np.testing.assert_array_equal(part.boxes, whole.boxes[start:stop])
-            np.testing.assert_array_equal(part.flips, whole.flips[start:stop])
+            np.testing.assert_array_equal(part.places.boxes, whole.places.boxes[start:stop])
+            np.testing.assert_array_equal(part.places.flips, whole.places.flips[start:stop])
 
 
 def test_the_order_of_images_does_not_matter():
@@ -137,7 +139,7 @@ def test_the_seed_changes_all_but_view_0():
     image = noise(60, 80)
     a, b = (make_views(image, ViewSpec(n=4), SMALL, seed=seed) for seed in (0, 1))
     np.testing.assert_array_equal(a.pixels[0], b.pixels[0])
-    assert not np.array_equal(a.boxes[1:], b.boxes[1:])
+    assert not np.array_equal(a.places.boxes[1:], b.places.boxes[1:])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (20, 5000), (5000, 1), (2, 3)])
@@ -146,7 +148,7 @@ def test_slivers_and_specks(shape, augment):
     level = np.full((*shape, 3), 77, np.uint8)
     views = make_views(level, ViewSpec(n=5), SMALL)
     assert (views.pixels == 77).all()
-    assert ((views.boxes >= 0) & (views.boxes <= 1)).all()
+    assert ((views.places.boxes >= 0) & (views.places.boxes <= 1)).all()
     assert make_views(noise(*shape), ViewSpec(n=5, augment=augment), SMALL).pixels.shape == (5, 32, 32, 3)
 
 
@@ -180,4 +182,4 @@ def test_squash_makes_view_zero_of_the_whole_image():
     views = make_views(image, ViewSpec(n=1), Preprocess(size=16, resize=16, squash=True))
     expected = Image.fromarray(image).resize((16, 16), Image.Resampling.BICUBIC)
     np.testing.assert_array_equal(views.pixels[0], np.asarray(expected))
-    np.testing.assert_array_equal(views.boxes, [[0, 0, 1, 1]])
+    np.testing.assert_array_equal(views.places.boxes, [[0, 0, 1, 1]])

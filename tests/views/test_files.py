@@ -36,8 +36,8 @@ def test_pictures_come_sorted_by_name(folder, image):
     views = file_views(folder, image, SMALL)
     assert views.pixels.shape == (3, 16, 16, 3)
     assert views.pixels[:, 0, 0, 0].tolist() == [1, 2, 3]
-    np.testing.assert_array_equal(views.boxes, [[0, 0, 1, 1]] * 3)
-    assert not views.flips.any()
+    np.testing.assert_array_equal(views.places.boxes, [[0, 0, 1, 1]] * 3)
+    assert not views.places.flips.any()
 
 
 def test_a_relative_path_may_keep_its_folders(folder):
@@ -75,7 +75,7 @@ def test_join(folder):
     both = join(crops, file_views(folder, "bird", SMALL))
     assert len(both) == 8
     assert both.pixels[5:, 0, 0, 0].tolist() == [1, 2, 3]
-    assert both.boxes.shape == (8, 4)
-    assert both.flips.shape == (8,)
+    assert both.places.boxes.shape == (8, 4)
+    assert both.places.flips.shape == (8,)
     with pytest.raises(MeantimeError, match="same encoder"):
         join(crops, file_views(folder, "bird", Preprocess(size=8, resize=8)))

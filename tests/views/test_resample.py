@@ -17,7 +17,7 @@ def image():
 @pytest.mark.parametrize(("resample", "filter_"), [("bilinear", 2), ("bicubic", 3)])
 def test_crops_are_pillows_with_that_filter(image, resample, filter_):
     views = make_views(image, ViewSpec(n=6, exact=True, resample=resample), PREPROCESS)
-    for pixels, box, flip in list(zip(views.pixels, views.boxes, views.flips, strict=True))[1:]:
+    for pixels, box, flip in list(zip(views.pixels, views.places.boxes, views.places.flips, strict=True))[1:]:
         edges = np.round(box * (50, 40, 50, 40)).astype(int).tolist()
         expected = np.asarray(Image.fromarray(image).crop(edges).resize((16, 16), Image.Resampling(filter_)))
         np.testing.assert_array_equal(pixels, expected[:, ::-1] if flip else expected)
@@ -25,7 +25,7 @@ def test_crops_are_pillows_with_that_filter(image, resample, filter_):
 
 def test_the_filter_moves_no_crop_and_leaves_the_original(image):
     linear, cubic = (make_views(image, ViewSpec(n=4, resample=r), PREPROCESS) for r in ("bilinear", "bicubic"))
-    np.testing.assert_array_equal(linear.boxes, cubic.boxes)
+    np.testing.assert_array_equal(linear.places.boxes, cubic.places.boxes)
     np.testing.assert_array_equal(linear.pixels[0], cubic.pixels[0])
     assert (linear.pixels[1:] != cubic.pixels[1:]).any()
 

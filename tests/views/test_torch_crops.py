@@ -12,7 +12,7 @@ from toy import ToyEncoder
 
 from meantime import pipeline
 from meantime.preprocess import Preprocess
-from meantime.views import Views, ViewSpec, join, joined, make_views, torch_crops
+from meantime.views import Places, Views, ViewSpec, join, joined, make_views, torch_crops
 from meantime.views.torch_crops import Feed, cutter
 
 CPU = cutter(torch.device("cpu"))
@@ -42,9 +42,9 @@ def test_within_two_levels_of_pillow(width, height, size, seed, some):
     assert difference.max() <= 2
     assert difference.mean() < 0.6
     np.testing.assert_array_equal(pixels[0], exact.pixels[0])
-    np.testing.assert_array_equal(cut.boxes, exact.boxes)
-    np.testing.assert_array_equal(cut.flips, exact.flips)
-    assert cut.digest == exact.digest
+    np.testing.assert_array_equal(cut.places.boxes, exact.places.boxes)
+    np.testing.assert_array_equal(cut.places.flips, exact.places.flips)
+    assert cut.places.digest == exact.places.digest
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, 1), (1, 1), (0, 5), (3, 9), (8, 9)])
@@ -53,7 +53,7 @@ def test_any_part_of_the_views(start, stop):
     whole = make_views(image, ViewSpec(n=9), SMALL, cut=CPU)
     part = make_views(image, ViewSpec(n=9), SMALL, cut=CPU, start=start, stop=stop)
     np.testing.assert_array_equal(part.pixels, whole.pixels[start:stop])
-    np.testing.assert_array_equal(part.boxes, whole.boxes[start:stop])
+    np.testing.assert_array_equal(part.places.boxes, whole.places.boxes[start:stop])
 
 
 @pytest.mark.parametrize("spec", [ViewSpec(4, exact=True), ViewSpec(4, "augmix"), ViewSpec(4, resample="bicubic")])
@@ -117,8 +117,8 @@ def test_pixels_are_joined_whatever_they_are():
     for parts in ([a, torch.tensor(b)], [torch.tensor(a), b], [torch.tensor(a), torch.tensor(b)]):
         assert isinstance(joined(parts), torch.Tensor)
         np.testing.assert_array_equal(joined(parts).numpy(), both)
-    places = np.zeros((2, 4), np.float32), np.zeros(2, bool)
-    made = join(Views(torch.tensor(b), *places), Views(b, *places))
+    places = Places(np.zeros((2, 4), np.float32), np.zeros(2, bool))
+    made = join(Views(torch.tensor(b), places), Views(b, places))
     assert (len(made), len(made.places)) == (4, 4)
 
 

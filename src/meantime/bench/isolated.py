@@ -48,6 +48,8 @@ def _run(function: str, argument: Any, sender: Connection) -> None:
         sender.send(Isolated(value, peak()))
     except MeantimeError as error:
         sender.send(Isolated(error=str(error)))
+    except Exception as error:
+        sender.send(Isolated(error=f"{type(error).__name__}: {error}"))
 
 
 def peak() -> float:

@@ -25,10 +25,10 @@ from meantime.meanshift.arrays import (
     to_widest,
     unit,
 )
+from meantime.meanshift.counted import solve_counted
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
-from meantime.meanshift.single import solve_single
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
 from meantime.meanshift.threads import sharing, side_by_side
 
@@ -178,8 +178,8 @@ def _solve_chunk(
     small = array_namespace(G)
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
-    if variant.stop == "count" and views.shape[0] == len(settings[0]) == 1 and small is np and not trace:
-        solution = solve_single(G[0], W[0], h2[0], settings[0][0], settings[1][0], variant)
+    if variant.stop == "count" and small is np and not trace:
+        solution = solve_counted(G, W, h2, lambda_, lambda_y, variant)
     else:
         solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 

@@ -54,7 +54,7 @@ def draw_photo(axes: Any, story: Story) -> None:
         (TRUSTED, "solid", most_trusted(y, BOXES)),
     ):
         for i in chosen:
-            left, top, right, bottom = story.views.boxes[i] * (width, height, width, height)
+            left, top, right, bottom = story.views.places.boxes[i] * (width, height, width, height)
             box = Rectangle(
                 (left, top),
                 right - left,

@@ -45,8 +45,8 @@ def tell(image: ImageSource, classifier: Classifier) -> Story:
         probabilities=result.probabilities,
         plain=by_view[0],
         inlierness=result.inlierness,
-        boxes=views.boxes,
-        flips=views.flips,
+        boxes=views.places.boxes,
+        flips=views.places.flips,
     )
     plane = Plane(x)
     return Story(

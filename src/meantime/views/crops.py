@@ -69,17 +69,10 @@ class Views:
     """N pictures of one image, and where each came from."""
 
     pixels: Pixels | Tensor  # (N, S, S, 3) uint8 RGB; a tensor on the encoder's device, where that cuts them itself
-    boxes: npt.NDArray[np.float32]  # (N, 4) left, top, right, bottom in 0..1 of the image
-    flips: npt.NDArray[np.bool_]  # (N,)
-    digest: int | None = None  # hash of the decoded image, where crops asked for it
+    places: Places
 
     def __len__(self) -> int:
-        return len(self.pixels)
-
-    @property
-    def places(self) -> Places:
-        """What is left to know of them once they are encoded."""
-        return Places(self.boxes, self.flips, self.digest)
+        return len(self.places)
 
 
 def make_views(
@@ -112,13 +105,14 @@ def make_views(
     # Crop k is view k + 1, hence the row of view 0 in front.
     crops, flips = random_boxes(width, height, max(stop - 1, 0), seed, digest, scale=spec.scale, ratio=spec.ratio)
     boxes = np.concatenate([centre_box(width, height, preprocess), crops / (width, height, width, height)])
-    places = boxes[start:stop].astype(np.float32), np.append(False, flips)[start:stop], digest if stop > 1 else None
+    own_flips, known = np.append(False, flips)[start:stop], digest if stop > 1 else None
+    places = Places(boxes[start:stop].astype(np.float32), own_flips, known)
     by_pillow = spec.augment != "crop" or spec.resample != "bilinear" or spec.exact or width * height > LARGEST
     if cut is not None and not by_pillow:
         own = slice(max(start - 1, 0), max(stop - 1, 0))
         with quiet_pillow():
             first = [np.asarray(centre_view(source, preprocess))[None]] if start == 0 < stop else []
-        return Views(joined([*first, cut(image, crops[own], flips[own], size)]), *places)
+        return Views(joined([*first, cut(image, crops[own], flips[own], size)]), places)
     factors = [1 if spec.exact else _factor(box, size) for box in crops]
     copies = {1: source} | {f: source.reduce(f) for f in set(factors[max(start - 1, 0) :]) if f > 1}
 
@@ -135,7 +129,7 @@ def make_views(
     with quiet_pillow():
         for i in range(start, stop):
             pixels[i - start] = np.asarray(view(i))
-    return Views(pixels, *places)
+    return Views(pixels, places)
 
 
 def _factor(box: npt.NDArray[np.int64], size: int) -> int:

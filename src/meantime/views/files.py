@@ -11,7 +11,7 @@ import numpy as np
 from meantime.errors import MeantimeError
 from meantime.images import EXTENSIONS, load_image
 from meantime.preprocess import Preprocess
-from meantime.views.crops import Views, make_views
+from meantime.views.crops import Places, Views, make_views
 from meantime.views.spec import ViewSpec
 from meantime.views.torch_crops import joined
 
@@ -42,8 +42,7 @@ def file_views(
     size = preprocess.size
     return Views(
         np.concatenate([np.empty((0, size, size, 3), np.uint8), *views]),  # (n - start, S, S, 3)
-        np.tile(np.array([0, 0, 1, 1], np.float32), (len(views), 1)),
-        np.zeros(len(views), np.bool_),
+        Places(np.tile(np.array([0, 0, 1, 1], np.float32), (len(views), 1)), np.zeros(len(views), np.bool_)),
     )
 
 
@@ -71,9 +70,4 @@ def join(first: Views, second: Views) -> Views:
             f"views of shape {first.pixels.shape[1:]} cannot be joined to views of shape "
             f"{second.pixels.shape[1:]}; make both for the same encoder"
         )
-    return Views(
-        joined([first.pixels, second.pixels]),
-        np.concatenate([first.boxes, second.boxes]),
-        np.concatenate([first.flips, second.flips]),
-        first.digest,
-    )
+    return Views(joined([first.pixels, second.pixels]), Places.join([first.places, second.places]))

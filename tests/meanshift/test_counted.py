@@ -1,0 +1,69 @@
+"""The lean loops give what the solver gives, for many images and settings and for one alone."""
+
+import math
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meantime.meanshift import VARIANTS, bandwidth, gram, squared_distances, text_affinity
+from meantime.meanshift.counted import solve_counted
+from meantime.meanshift.solver import solve
+
+OFFICIAL = VARIANTS["official"]
+
+
+def both(views, classes, tau, lambda_, lambda_y):
+    """Views (B, N, d) under settings (S,)."""
+    G = gram(views)
+    W = text_affinity(tau * views @ classes.T)
+    h2 = bandwidth(squared_distances(G))
+    weights = [np.array(x, float)[:, None] for x in (lambda_, lambda_y)]
+    return solve(G, W, h2, *weights, OFFICIAL), solve_counted(G, W, h2, *weights, OFFICIAL)
+
+
+def assert_same(general, lean, atol=1e-9):
+    for x, y in zip((*general.mode, *general[1:]), (*lean.mode, *lean[1:]), strict=True):
+        assert x.shape == y.shape
+        np.testing.assert_allclose(x, y, atol=atol)
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1, 2, 3, 5, 20]),
+    st.sampled_from([0.0, 0.5, 4.0, 16.0]),
+    st.sampled_from([0.01, 0.2, 3.0, math.inf]),
+)
+def test_one_image_alone(seed, n, lambda_, lambda_y):
+    views, classes = map(unit, reference.problem(seed, n=n))
+    assert_same(*both(views[None], classes, 10.0, [lambda_], [lambda_y]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1, 2, 5, 20]), st.integers(1, 6), st.integers(1, 3))
+def test_images_and_settings_side_by_side_of_which_some_stop_early(seed, n, images, count):
+    problems = [reference.problem(seed + i, n=n) for i in range(images)]
+    views, classes = unit(np.stack([v for v, _ in problems])), unit(problems[0][1])
+    lambdas, lambda_ys = [4.0, 0.0, 16.0][:count], [0.2, math.inf, 0.01][:count]
+    # A row near the tolerance may stop a step earlier, by the last bit of a sum
+    assert_same(*both(views, classes, 10.0, lambdas, lambda_ys), atol=2e-5)
+
+
+e1, e2, e3, e4 = np.eye(4)
+ODD = [[e1, -e1, e2, -e2], [e3, e1, -e1, e1], [e1, e1, e1, e2], [e2, e1, e1, e1], [e1] * 4]
+
+
+@pytest.mark.parametrize("views", [[e1, -e1], *ODD, [e3, e1, -e1, e1, -e1]])
+def test_views_that_cancel_out_or_coincide(views):
+    assert_same(*both(np.array(views)[None], np.eye(4), 10.0, [4.0], [0.2]))
+
+
+def test_views_that_cancel_out_or_coincide_beside_others():
+    assert_same(*both(np.array(ODD), np.eye(4), 10.0, [4.0, 1.0], [0.2, 0.5]))
