@@ -43,6 +43,8 @@ def _solve(
     a[..., 0] = 1
     z = np.zeros_like(y)  # what y is the softmax of
     D = np.maximum(near - slope * Ga, 0.0)
+    # Of one row there is one truth, and asking an array for all of them takes ten times as long
+    every, some = (_every, _some) if front else (bool, bool)
     for _ in range(variant.outer):
         before = y, a, Ga
         kernel = np.exp(-D) * weight
@@ -56,10 +58,10 @@ def _solve(
             change = new - y
             moved = np.vecdot(change, change) >= small
             y, z = (new, new_z) if running is None else (_where(running, new, y), _where(running, new_z, z))
-            if moved.all():
+            if every(moved):
                 continue
             running = moved if running is None else running & moved
-            if not running.any():
+            if not some(running):
                 break
         running = None
         for _ in range(variant.inner):  # Eq. 8, on the sphere
@@ -69,7 +71,7 @@ def _solve(
             Gw = w @ G
             norm2 = np.vecdot(w, Gw)[..., None]
             # Views that cancel out (to the rounding of weights that sum to total) have no direction: the mode stays
-            if (norm2 <= epsilon * n**2).any() and (lost := norm2 <= epsilon * _total(w) ** 2).any():
+            if some(norm2 <= epsilon * n**2) and some(lost := norm2 <= epsilon * _total(w) ** 2):
                 w, Gw, norm2 = np.where(lost, a, w), np.where(lost, Ga, Gw), np.where(lost, 1.0, norm2)
             shrink = 1 / np.sqrt(norm2)
             w *= shrink
@@ -78,10 +80,10 @@ def _solve(
             a, Ga = (w, Gw) if running is None else (_where(running, w, a), _where(running, Gw, Ga))
             D = near - slope * Ga
             np.maximum(D, 0.0, out=D)
-            if moved.all():
+            if every(moved):
                 continue
             running = moved if running is None else running & moved
-            if not running.any():
+            if not some(running):
                 break
     old_y, old_a, old_Ga = before
     change = y - old_y
@@ -93,6 +95,14 @@ def _solve(
 
 def _where(running: NDArray[np.bool_], new: Rows, old: Rows) -> Rows:
     return np.where(running[..., None], new, old)
+
+
+def _every(x: Rows) -> bool:
+    return bool(np.logical_and.reduce(x, axis=None))
+
+
+def _some(x: Rows) -> bool:
+    return bool(np.logical_or.reduce(x, axis=None))
 
 
 def _largest(x: Rows) -> Rows:
