@@ -21,6 +21,7 @@ from rich.table import Table
 from timing import race
 
 import meantime as mt
+from meantime.answers import answers
 from meantime.cores import available_cores
 from meantime.encoders import OnnxEncoder
 from meantime.images import find_images, load_image
@@ -54,19 +55,19 @@ def stages(paths: list[Path], clf: mt.Classifier, rounds: int) -> None:
     single, spec = OnnxEncoder(clf.encoder.directory, threads=1), clf.spec
 
     def stage(work, items):
-        start = time.thread_time()
+        start = time.process_time()
         results = [work(item) for item in items]
-        return results, time.thread_time() - start
+        return results, time.process_time() - start
 
     single.encode_images(np.zeros((4, single.preprocess.size, single.preprocess.size, 3), np.uint8))  # warm up
     images, decode = stage(load_image, paths)
     views, crop = stage(lambda image: make_views(image, spec, single.preprocess), images)
     embeddings, encode = stage(lambda v: single.encode_images(v.pixels), views)
     stacked = np.stack(embeddings)
-    clf._solve(stacked[:8])  # warm up
-    _, solve = stage(lambda i: clf._solve(stacked[i : i + 8]), range(0, len(stacked), 8))
+    answers(stacked[:8], clf.method, clf.heads)  # warm up
+    _, solve = stage(lambda i: answers(stacked[i : i + 8], clf.method, clf.heads), range(0, len(stacked), 8))
     table = Table(
-        title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: processor time, one thread"
+        title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: processor time"
     )
     for column in ("stage", "ms an image", "of the encoder"):
         table.add_column(column, justify="left" if column == "stage" else "right")
