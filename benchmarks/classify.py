@@ -66,9 +66,7 @@ def stages(paths: list[Path], clf: mt.Classifier, rounds: int) -> None:
     stacked = np.stack(embeddings)
     answers(stacked[:8], clf.method, clf.heads)  # warm up
     _, solve = stage(lambda i: answers(stacked[i : i + 8], clf.method, clf.heads), range(0, len(stacked), 8))
-    table = Table(
-        title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: processor time"
-    )
+    table = Table(title=f"{len(paths)} images, {spec.n} views, {len(clf.labels.names)} names: processor time")
     for column in ("stage", "ms an image", "of the encoder"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for name, seconds in (("decode", decode), ("crop", crop), ("encode", encode), ("solve", solve)):

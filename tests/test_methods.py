@@ -7,7 +7,7 @@ from meantime.registry import _METHODS, method_named
 
 
 def test_every_training_free_name_of_the_design_is_there():
-    names = "clip clip+e mean meanshift confidence confidence-mode mta mta+e mta-vision zero zero+e"
+    names = "clip clip+e mean meanshift confidence confidence-mode mta mta-exact mta+e mta-vision zero zero+e"
     assert set(names.split()) <= set(methods())
 
 

@@ -59,6 +59,7 @@ class Method:
 
 _confidence_mode = functools.partial(aggregators.confidence, centre="mode")
 _mta_vision = functools.partial(aggregators.mta, affinity="vision")
+_mta_exact = functools.partial(aggregators.mta, variant="exact")
 
 
 def _learned(head: HeadName, summary: str) -> Method:
@@ -77,6 +78,7 @@ _METHODS: dict[str, Method] = {
     "confidence": Method(aggregators.confidence, "mean of the 10 % most confident views"),
     "confidence-mode": Method(_confidence_mode, "mode of the 10 % most confident views"),
     "mta": Method(aggregators.mta, "mode and inlierness together (Algorithm 2)"),
+    "mta-exact": Method(_mta_exact, "MTA to a true minimum of its objective, where the released program counts steps"),
     "mta+e": Method(aggregators.mta, "MTA, its mode read by the 80-prompt ensemble", "text", "ensemble"),
     "mta-ensemble": Method(aggregators.mta, "MTA with the ensemble in its affinity too", "ensemble", "ensemble"),
     "mta-vision": Method(_mta_vision, "MTA with affinities from the embeddings alone"),

@@ -139,6 +139,7 @@ CORRECT = {
     "mta+e": 90,
     "mta-ensemble": 88,
     "mta-vision": 91,
+    "mta-exact": 91,
     "zero": 88,
     "zero+e": 88,
 }

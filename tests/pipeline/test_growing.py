@@ -119,7 +119,9 @@ def test_a_classifier_with_auto_views_asks_more_of_hard_images():
     assert clf.with_labels(["red", "blue"]).auto
 
 
-@pytest.mark.parametrize("method", ["mta", "mean", "meanshift", "confidence", "zero", "clip", "mta+e", "mta-vision"])
+@pytest.mark.parametrize(
+    "method", ["mta", "mean", "meanshift", "confidence", "zero", "clip", "mta+e", "mta-vision", "mta-exact"]
+)
 def test_every_method_can_have_auto_views(method):
     clf = mt.Classifier(NAMES, ToyEncoder(), method, views="auto")
     assert [p.label for p in clf([picture(c) for c in NAMES])] == NAMES
