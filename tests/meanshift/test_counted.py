@@ -67,3 +67,16 @@ def test_views_that_cancel_out_or_coincide(views):
 
 def test_views_that_cancel_out_or_coincide_beside_others():
     assert_same(*both(np.array(ODD), np.eye(4), 10.0, [4.0, 1.0], [0.2, 0.5]))
+
+
+def test_copies_of_the_first_view_stay_at_distance_zero_whatever_its_rounding():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        views = unit(rng.standard_normal((16, 32)).astype(np.float32))
+        views[:12] = views[0]  # bandwidths of nearly nothing, beside which a length of 1 - 6e-8 is far off
+        classes = unit(rng.standard_normal((5, 32)).astype(np.float32))
+        G = gram(views[None].astype(np.float64))
+        W = text_affinity(20 * views[None] @ classes.T).astype(np.float64)
+        h2 = bandwidth(squared_distances(G))
+        general, lean = (f(G, W, h2, np.array([[4.0]]), np.array([[0.2]]), OFFICIAL) for f in (solve, solve_counted))
+        assert_same(general, lean, atol=1e-6)

@@ -68,6 +68,14 @@ def test_batches_stay_full_although_images_leave(images):
     assert np.mean(encoder.batches[:-3]) >= 16
 
 
+def test_batches_stay_full_behind_an_image_that_takes_long():
+    encoder = ToyEncoder()
+    sources = [picture("blue"), *[picture("red", seed=i) for i in range(63)]]  # 8 views, then 2 each
+    list(pipeline.encode_until(sources, encoder, SPEC, GROUPS, decide, batch=8, threads=1))
+    assert sum(encoder.batches) == 8 + 63 * 2
+    assert min(encoder.batches[:-2]) >= 8
+
+
 def test_an_unreadable_image_has_its_error_in_its_place(images):
     sources, counts = images
     mixed = [*sources[:3], b"no image", *sources[3:]]

@@ -11,7 +11,7 @@ from parts import SlowEncoder, text64
 
 from meantime.pipeline import Batcher
 from meantime.registry import methods
-from meantime.serve.batching import Awaitable, Budget
+from meantime.serve.batching import AsyncEncoder, Budget
 from meantime.serve.settings import Settings
 from meantime.serve.texts import Texts
 
@@ -30,7 +30,7 @@ def batcher():
 
 @pytest.fixture
 def encode(batcher):
-    return Awaitable(batcher)
+    return AsyncEncoder(batcher)
 
 
 def test_requests_that_wait_share_a_batch_and_get_their_own_rows(batcher, encode):
@@ -56,6 +56,26 @@ def test_a_large_request_takes_turns(batcher, encode):
     rows = asyncio.run(encode.images(np.concatenate([pixels(1, v) for v in range(20)])))
     assert batcher.encoder.batches == [8, 8, 4]
     np.testing.assert_array_equal(rows[:, 0], np.arange(20) + 1)
+
+
+def test_a_small_request_comes_between_the_parts_of_a_large_one(batcher, encode):
+    order = []
+
+    async def ask(name, count):
+        await encode.images(pixels(count))
+        order.append(name)
+
+    async def run():
+        batcher.encoder.may.clear()
+        large = asyncio.ensure_future(ask("large", 40))
+        await asyncio.to_thread(batcher.encoder.entered.wait)
+        small = asyncio.ensure_future(ask("small", 1))
+        await asyncio.sleep(0)
+        batcher.encoder.may.set()
+        await asyncio.gather(large, small)
+
+    asyncio.run(run())
+    assert order == ["small", "large"]
 
 
 def test_what_nobody_waits_for_is_not_encoded(batcher, encode):

@@ -40,7 +40,10 @@ class Encoder(Protocol):
         """What the encoder expects of its pixels."""
 
     def encode_images(self, pixels: Pixels) -> Floats:
-        """(n, S, S, 3) uint8 RGB in 0..255, S = ``preprocess.size`` -> (n, d)."""
+        """(n, S, S, 3) uint8 RGB in 0..255, S = ``preprocess.size`` -> (n, d).
+
+        Called from a thread of its own, and by several pipelines at once if they share the encoder.
+        """
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
         """K whole prompts -> (K, d)."""

@@ -29,12 +29,13 @@ def _solve(
     G: Rows, W: Rows, h2: Rows, lambda_: Rows, lambda_y: Rows, variant: Variant, front: tuple[int, ...]
 ) -> Solution:
     n, epsilon, small = G.shape[-1], machine_epsilon(G), variant.tolerance**2
-    scale = np.diagonal(G, axis1=-2, axis2=-1) + 1  # f_p'f_p + m'm
+    diagonal = np.diagonal(G, axis1=-2, axis2=-1)
+    diagonal = diagonal[:, None, :] if front else diagonal
     first = G[..., :1, :] if front else G[0]
-    scale = scale[:, None, :] if front else scale
-    # Distances in bandwidths, D = ||f_p - m||^2 / h_p^2 = near - slope (G a)_p. Taking the rounding off, then cutting
-    # at zero, sets coinciding views to distance zero
-    near, slope = (scale - 8 * epsilon * scale) / h2, 2 / h2
+    # Distances in bandwidths, D = ||f_p - m||^2 / h_p^2 = near - slope (G a)_p, where near is (f_p'f_p + m'm) / h_p^2.
+    # Taking the rounding off, then cutting at zero, sets coinciding views to distance zero
+    inverse = (1 - 8 * epsilon) / h2
+    near, slope = (diagonal + 1) * inverse, 2 / h2
     ratio, weight = lambda_ / lambda_y, 1 / lambda_y
     # Affinities are at most 1, so Eq. 6 takes the exponential of at most this: where that is safe, there is no need
     # to look for the largest
@@ -42,7 +43,8 @@ def _solve(
     a, Ga, y = np.zeros((*front, n)), np.broadcast_to(first, (*front, n)), np.full((*front, n), 1 / n)
     a[..., 0] = 1
     z = np.zeros_like(y)  # what y is the softmax of
-    D = np.maximum(near - slope * Ga, 0.0)
+    # View 0 itself, where the mode starts, has unit length but for its own rounding, and bandwidths may be smaller
+    D = np.maximum((diagonal + first[..., :1]) * inverse - slope * Ga, 0.0)
     # Of one row there is one truth, and asking an array for all of them takes ten times as long
     every, some = (_every, _some) if front else (bool, bool)
     for _ in range(variant.outer):

@@ -47,5 +47,6 @@ def side_by_side(work: Callable[[A], B], parts: Sequence[A], threads: int) -> li
     """Return what the work makes of each part, in order, on so many threads."""
     if threads == 1:
         return [work(part) for part in parts]
-    with ThreadPoolExecutor(threads) as pool:
+    # Some builds of OpenBLAS count the cores for each thread, and new ones must be told
+    with ThreadPoolExecutor(threads, initializer=lambda: _products().limit(limits=1)) as pool:
         return list(pool.map(work, parts))

@@ -4,16 +4,17 @@ It never waits for company: what is there is encoded at once, and what comes mea
 wants full batches hands them over full.
 """
 
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Literal
 
 from meantime.encoders import Encoder
 from meantime.encoders.base import Floats, Pixels
+from meantime.errors import MeantimeError
 from meantime.views import joined
 
 # Views encoded in one call: two or three of the encoder's own batches.
@@ -42,15 +43,13 @@ class Batcher:
         self.encoded: dict[Kind, int] = {"images": 0, "texts": 0}
         self.seconds_an_item = 0.01  # a moving mean: how long those who come now will wait
         self._jobs: deque[_Job] = deque()
-        self._change = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="encoder", daemon=True)
-        self._thread.start()
+        self._lock = Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encoder")
 
     @property
     def waiting(self) -> int:
         """Items that are not yet with the encoder."""
-        with self._change:
+        with self._lock:
             return sum(len(job.items) for job in self._jobs)
 
     def images(self, pixels: Pixels) -> "Future[Floats]":
@@ -63,54 +62,54 @@ class Batcher:
 
     def close(self) -> None:
         """Finish what is waiting, then end the thread."""
-        with self._change:
-            self._closed = True
-            self._change.notify()
-        self._thread.join()
+        self._thread.shutdown()
 
     def _submit(self, job: _Job) -> "Future[Floats]":
-        with self._change:
-            if self._closed:
-                raise RuntimeError("the encoder's thread is closed")
+        with self._lock:  # a round for each job; those whose job went with an earlier one find nothing to do
+            self._thread.submit(self._round)
             self._jobs.append(job)
-            self._change.notify()
         return job.future
 
-    def _run(self) -> None:
-        while jobs := self._take():
-            started = time.perf_counter()
-            count = sum(len(job.items) for job in jobs)
-            try:
-                rows = self._call(jobs)
-            except BaseException as error:  # whatever it is, those who wait must hear of it
-                for job in jobs:
-                    job.future.set_exception(error)
-                continue
-            # Counted before it is told: who has an answer finds it in the counters
-            self.calls += 1
-            self.encoded[jobs[0].kind] += count
-            self.seconds_an_item += 0.2 * ((time.perf_counter() - started) / count - self.seconds_an_item)
-            start = 0
+    def _round(self) -> None:
+        """Encode one batch of what is waiting."""
+        jobs = self._take()
+        if not jobs:
+            return
+        started = time.perf_counter()
+        count = sum(len(job.items) for job in jobs)
+        try:
+            rows = self._call(jobs)
+            if len(rows) != count:
+                raise MeantimeError(
+                    f"the encoder {self.encoder.name!r} gave {len(rows)} embeddings for {count} {jobs[0].kind}; "
+                    "expected one for each"
+                )
+        except BaseException as error:  # whatever it is, those who wait must hear of it
             for job in jobs:
-                job.future.set_result(rows[start : start + len(job.items)])
-                start += len(job.items)
+                job.future.set_exception(error)
+            return
+        # Counted before it is told: who has an answer finds it in the counters
+        self.calls += 1
+        self.encoded[jobs[0].kind] += count
+        self.seconds_an_item += 0.2 * ((time.perf_counter() - started) / max(1, count) - self.seconds_an_item)
+        start = 0
+        for job in jobs:
+            job.future.set_result(rows[start : start + len(job.items)])
+            start += len(job.items)
 
     def _take(self) -> list[_Job]:
-        """Wait for work; return the jobs of one kind, from the front, that fit into a batch. None if closed."""
-        with self._change:
-            while True:
-                jobs: list[_Job] = []
-                count = 0
-                while self._jobs and (not jobs or self._jobs[0].kind == jobs[0].kind):
-                    if jobs and count + len(self._jobs[0].items) > self.batch:
-                        break
-                    job = self._jobs.popleft()
-                    if job.future.set_running_or_notify_cancel():  # else nobody waits for it any more
-                        jobs.append(job)
-                        count += len(job.items)
-                if jobs or self._closed:
-                    return jobs
-                self._change.wait()
+        """Return the jobs of one kind, from the front, that fit into a batch."""
+        jobs: list[_Job] = []
+        count = 0
+        with self._lock:
+            while self._jobs and (not jobs or self._jobs[0].kind == jobs[0].kind):
+                if jobs and count + len(self._jobs[0].items) > self.batch:
+                    break
+                job = self._jobs.popleft()
+                if job.future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                    jobs.append(job)
+                    count += len(job.items)
+        return jobs
 
     def _call(self, jobs: list[_Job]) -> Floats:
         if jobs[0].kind == "texts":

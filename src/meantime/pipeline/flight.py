@@ -68,6 +68,10 @@ class Flight:
         self._parts.append((rows, places))
         self.n += len(rows)
 
+    def land(self) -> None:
+        """Let go of the decoded image: no more views are wanted."""
+        self._pixels = None
+
     @property
     def embeddings(self) -> NDArray[np.float32]:
         """What is encoded so far, (n, d), unit length."""

@@ -27,6 +27,7 @@ T = TypeVar("T")
 Decide = Callable[[NDArray[np.float32], bool], Sequence[T | None]]
 
 AHEAD = 2  # batches with the encoder, the one at work included
+LINE = 4  # times as many images as are on their way may stand in line, decided or not
 
 
 def encode(
@@ -116,7 +117,10 @@ class _Run(Generic[T]):
 
     def _take_off(self) -> bool:
         """Begin as many images as there is room for; False when all have landed."""
-        for source in islice(self.sources, max(0, self.most - len(self.flying))):
+        undecided = sum(not image.done for image in self.flying)
+        # Those behind an image that takes long are decided but not yet out; they are small, but not without end
+        room = min(self.most - undecided, LINE * self.most - len(self.flying))
+        for source in islice(self.sources, max(0, room)):
             self.flying.append(self.begin(source))
             self._crop(self.flying[-1])
         return bool(self.flying)
@@ -139,7 +143,7 @@ class _Run(Generic[T]):
                 ready.append((image, future.result()))
                 views += len(ready[-1][1])
             except ImageError as error:
-                image.error = error
+                image.error = error.with_traceback(None)  # which would hold on to the pixels here
             self._take_off()
         if ready:
             pixels = joined([views.pixels for _, views in ready])
@@ -161,6 +165,8 @@ class _Run(Generic[T]):
                 image.answer = answer
                 if answer is None:
                     self._crop(image)
+                else:
+                    image.land()
 
 
 def chunks(items: Iterable[A], size: int) -> Iterator[list[A]]:

@@ -25,8 +25,8 @@ class Pipeline:
 
     def __init__(self, encoder: Encoder, *, threads: int | None = None, batch: int = BATCH) -> None:
         self.threads = threads or default_threads()
-        self.batcher = Batcher(encoder, batch)
         self._crops = ThreadPoolExecutor(self.threads, thread_name_prefix="views")
+        self.batcher = Batcher(encoder, batch)
 
     def crop(self, work: Callable[..., T], *arguments: Any) -> "Future[T]":
         """Decode or crop in one of the threads."""
@@ -34,8 +34,10 @@ class Pipeline:
 
     def close(self) -> None:
         """Let the threads end; what is being made is finished, and crops that wait for their turn are not begun."""
-        self._crops.shutdown(wait=True, cancel_futures=True)
-        self.batcher.close()
+        try:
+            self._crops.shutdown(cancel_futures=True)
+        finally:  # also when waiting for a crop is interrupted
+            self.batcher.close()
 
     def __enter__(self) -> Self:
         return self

@@ -30,7 +30,7 @@ class Story:
 def tell(image: ImageSource, classifier: Classifier) -> Story:
     """Encode, solve twice and lay everything into the plane."""
     photo = load_image(image)
-    flight = Flight(photo, classifier.encoder, classifier.spec, classifier.seed)
+    flight = Flight(image, classifier.encoder, classifier.spec, classifier.seed, load=lambda _: photo)
     views = flight.crop(classifier.spec.total)
     flight.add(classifier.encoder.encode_images(views.pixels), views.places)
     if not isinstance(views.pixels, np.ndarray):  # cut on a GPU

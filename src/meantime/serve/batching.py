@@ -1,8 +1,7 @@
 """The pipeline as an event loop sees it: embeddings that can be awaited, and room for pixels."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from meantime.encoders.base import Floats, Pixels
 from meantime.pipeline import Batcher
 
 
-class Awaitable:
+class AsyncEncoder:
     """The encoder's thread for coroutines: a large request takes turns with others, one that is left is dropped."""
 
     def __init__(self, batcher: Batcher) -> None:
@@ -19,29 +18,24 @@ class Awaitable:
 
     async def images(self, pixels: Pixels) -> Floats:
         """Encode pixels (n, S, S, 3) to (n, d)."""
-        return await self._encode(self.batcher.images, pixels)
+        # One part after the other: what others ask meanwhile comes between
+        return _joined([await asyncio.wrap_future(self.batcher.images(part)) for part in self._parts(pixels)])
 
     async def texts(self, texts: Sequence[str]) -> Floats:
         """Encode n texts to (n, d)."""
-        return await self._encode(self.batcher.texts, list(texts))
+        return _joined([await asyncio.wrap_future(self.batcher.texts(part)) for part in self._parts(texts)])
 
     def wait_for_texts(self, texts: Sequence[str]) -> Floats:
         """Encode n texts to (n, d), from a thread that may wait."""
-        return np.concatenate([future.result() for future in self._parts(self.batcher.texts, list(texts))])
+        return _joined([self.batcher.texts(part).result() for part in self._parts(texts)])
 
-    def _parts(self, submit: Callable[[Any], "Future[Floats]"], items: Any) -> "list[Future[Floats]]":
+    def _parts(self, items: Any) -> list[Any]:
         size = self.batcher.batch
-        return [submit(items[i : i + size]) for i in range(0, len(items), size)]
+        return [items[i : i + size] for i in range(0, len(items), size)]
 
-    async def _encode(self, submit: Callable[[Any], "Future[Floats]"], items: Any) -> Floats:
-        futures = self._parts(submit, items)
-        try:
-            parts = [await asyncio.wrap_future(future) for future in futures]
-        except BaseException:  # the client has gone, or one part failed: the rest is not needed
-            for future in futures:
-                future.cancel()
-            raise
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+def _joined(parts: list[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Budget:

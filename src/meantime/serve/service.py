@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from meantime.encoders import Encoder
 from meantime.pipeline import BATCH, Pipeline
-from meantime.serve.batching import Awaitable, Budget
+from meantime.serve.batching import AsyncEncoder, Budget
 from meantime.serve.gate import Gate
 from meantime.serve.metrics import Metrics
 from meantime.serve.settings import Settings
@@ -33,7 +33,7 @@ class Service:
         self.model = public_name(encoder.name)
         self.metrics = Metrics()
         self.pipeline = Pipeline(encoder, threads=settings.threads)
-        self.encode = Awaitable(self.pipeline.batcher)
+        self.encode = AsyncEncoder(self.pipeline.batcher)
         self.texts = Texts(encoder, self.encode, settings)
         self.gate = Gate(
             settings.queue,

@@ -17,7 +17,7 @@ from meantime.errors import MeantimeError
 from meantime.heads import Head, TextHead, ensemble_head
 from meantime.labels import LABEL_SETS, TEMPLATE, fill, templates80
 from meantime.registry import Method, methods
-from meantime.serve.batching import Awaitable
+from meantime.serve.batching import AsyncEncoder
 from meantime.serve.errors import invalid
 from meantime.serve.limits import check_labels, check_text
 from meantime.serve.settings import Settings
@@ -62,7 +62,7 @@ Key = tuple[tuple[str, ...], tuple[str, ...]]  # names, templates
 class _Queued:
     """The encoder as the cache on disk sees it: its texts take their turn with everyone's."""
 
-    def __init__(self, encoder: Encoder, encode: Awaitable) -> None:
+    def __init__(self, encoder: Encoder, encode: AsyncEncoder) -> None:
         self.identity, self.dim = encoder.identity, encoder.dim
         self.encode_texts = encode.wait_for_texts
 
@@ -94,7 +94,7 @@ def _is_set(names: tuple[str, ...], templates: tuple[str, ...]) -> bool:
 class Texts:
     """Label names in, heads out."""
 
-    def __init__(self, encoder: Encoder, encode: Awaitable, settings: Settings) -> None:
+    def __init__(self, encoder: Encoder, encode: AsyncEncoder, settings: Settings) -> None:
         self.encoder = encoder
         self.encode = encode
         self.settings = settings
