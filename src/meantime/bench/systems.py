@@ -67,7 +67,7 @@ def _classify(task: Task, method: str, views: int) -> Timing:
         start = time.perf_counter()
         clf = Classifier(task.names, load_encoder(f"onnx:{task.onnx}"), method, views=views, seed=task.seed)
         timing.once = time.perf_counter() - start
-    _warm_up(clf.encoder)
+    _warm_up(clf.encoder, views)
     start = time.perf_counter()
     list(clf.stream(task.images))
     timing.seconds = share * (time.perf_counter() - start)
@@ -89,7 +89,7 @@ def tpt(task: Task) -> Timing:
     timing.once = time.perf_counter() - start
     if len(task.names) > head.prompter.piece:
         timing.note = f"prompts {head.prompter.piece} at a time"
-    _warm_up(encoder)
+    _warm_up(encoder, task.views)
     start = time.perf_counter()
     x = np.stack([_embeddings(e) for e in encode(task.images, encoder, ViewSpec(n=task.views), seed=task.seed)])
     tuned = timing.stage("text", lambda: head.adapt(x), share)  # together: their first forward is the same
@@ -115,7 +115,8 @@ def embed(task: Task, encoder: Any, path: str, timing: Timing, views: int) -> An
     return (raw / np.linalg.norm(raw, axis=-1, keepdims=True))[None]
 
 
-def _warm_up(encoder: Any) -> None:
+def _warm_up(encoder: Any, views: int) -> None:
+    """Load what so many views need: an ONNX encoder runs one view in another session than many."""
     size = encoder.preprocess.size
-    encoder.encode_images(np.zeros((16, size, size, 3), np.uint8))
+    encoder.encode_images(np.zeros((min(views, 16), size, size, 3), np.uint8))
     forget_peak()
