@@ -108,8 +108,9 @@ def cells(row: Measured) -> list[str]:
 
 def title(rows: Sequence[Measured]) -> str:
     """What was measured, and where."""
+    images = f"{rows[0].images} image{'s' * (rows[0].images > 1)}"
     return (
-        f"{rows[0].images} images, {rows[0].views} views, random weights unless the published ones are cached, "
+        f"{images}, {rows[0].views} views, random weights unless the published ones are cached, "
         f"{os.cpu_count()} cores of {platform.machine()}"
     )
 
