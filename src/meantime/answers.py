@@ -9,6 +9,7 @@ from meantime.aggregators import Aggregate
 from meantime.anytime import LEVEL, settled
 from meantime.heads import Head, HeadName
 from meantime.meanshift import softmax
+from meantime.meanshift.threads import on_one_core
 from meantime.prediction import Floats
 from meantime.registry import Method
 
@@ -31,10 +32,11 @@ class Answer:
 
 def answers(views: Floats, method: Method, heads: Mapping[HeadName, Head]) -> list[Answer]:
     """Solve images with equally many unit views (M, N, d) together."""
-    found: Aggregate = method(views, heads)
-    logits = np.asarray(found.logits)
-    probabilities, plain = softmax(logits), softmax(np.asarray(heads["text"](views[:, 0])))
-    sure = settled(logits, np.asarray(heads[method.reader](views)))
+    with on_one_core():  # the encoder is at work on the next images
+        found: Aggregate = method(views, heads)
+        logits = np.asarray(found.logits)
+        probabilities, plain = softmax(logits), softmax(np.asarray(heads["text"](views[:, 0])))
+        sure = settled(logits, np.asarray(heads[method.reader](views)))
     weights, mode = np.asarray(found.weights), None if found.mode is None else np.asarray(found.mode)
     return [
         Answer(probabilities[i], plain[i], weights[i], None if mode is None else mode[i], float(sure[i]))

@@ -11,7 +11,7 @@ from authors_mta import solve_one
 from threadpoolctl import ThreadpoolController
 
 from meantime import mta
-from meantime.meanshift.threads import sharing, side_by_side
+from meantime.meanshift.threads import on_one_core, sharing, side_by_side
 
 
 def products():
@@ -84,6 +84,15 @@ def test_of_callers_that_overlap_one_shares_and_the_setting_is_as_it_was():
     assert products() == before
     with sharing(2) as threads:
         assert threads == 2
+    assert products() == before
+
+
+def test_on_one_core_nobody_shares():
+    before = products()
+    with on_one_core():
+        assert products() == [1] * len(before)
+        with sharing(4) as threads:
+            assert threads == 1
     assert products() == before
 
 

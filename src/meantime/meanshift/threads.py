@@ -38,6 +38,13 @@ def sharing(threads: int) -> Iterator[int]:
         _SHARING.release()
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep the solving inside to the caller's core, where others have work for the rest, such as an encoder."""
+    with sharing(2):  # then nobody within can share
+        yield
+
+
 @lru_cache(maxsize=1)
 def _products() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
