@@ -116,7 +116,7 @@ def compare_(
             *(", ".join(map(str, counts)) for counts in (c.only_a, c.only_b)),
             ", ".join(f"{p:.3g}" for p in c.p),
         )
-    Console().print(table)
+    Console(width=max(Console().width, 110)).print(table)  # numbers cut short would be no numbers
     for c in found:
         if c.images < max(c.of):
             said = f"{a} has {c.of[0]} images of {c.dataset}, {b} {c.of[1]}: compared on the {c.images} that both have"
