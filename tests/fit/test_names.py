@@ -14,7 +14,7 @@ def test_the_papers_combinations_are_listed_with_what_they_need():
     assert listed["tpt@coop"].needs == "meantime fit coop, the extra torch"
     assert listed["mta+e"].needs == ""
     assert all("@" not in name and name not in ("tpt", "coop") for name in training_free())
-    assert len(training_free()) == 12
+    assert len(training_free()) == 13
 
 
 @pytest.mark.parametrize(

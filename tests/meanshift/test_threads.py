@@ -15,8 +15,9 @@ from meantime.meanshift.threads import on_one_core, sharing, side_by_side
 
 
 def products():
-    """How many cores NumPy's products take; other libraries' may have been loaded later."""
-    return [lib.num_threads for lib in ThreadpoolController().select(internal_api="openblas").lib_controllers]
+    """How many cores NumPy's products take; SciPy and PyTorch bring libraries of their own."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [lib.num_threads for lib in found if "numpy" in lib.filepath]
 
 
 @pytest.fixture
