@@ -65,12 +65,12 @@ class Classifier:
         seed: int = 0,
         template: str = TEMPLATE,
         abstain: float = 0.0,
-        batch: int = pipeline.BATCH,
+        batch: int | None = None,
         threads: int | None = None,
     ) -> None:
         if not 0 <= abstain <= 1:
             raise MeantimeError(f"abstain is a probability and must lie in 0..1, but it is {abstain}")
-        if batch < 1 or (threads is not None and threads < 1):
+        if any(number is not None and number < 1 for number in (batch, threads)):
             raise MeantimeError(f"batch and threads must be at least 1, but they are {batch} and {threads}")
         # What was typed twice is a slip; the places in a list of Python's may mean something to the caller
         self.labels = as_labels(labels, template, distinct=isinstance(labels, str | Path))

@@ -99,3 +99,11 @@ def test_no_pixels_are_kept_of_what_is_encoded():
     assert len(encoded.places) == 4
     held = {**vars(encoded), **vars(encoded.places)} | {"source": None}
     assert not any(isinstance(x, np.ndarray) and x.dtype == np.uint8 for x in held.values())
+
+
+@pytest.mark.parametrize(("own", "expected"), [(16, 64), (256, 256)])
+def test_a_batch_is_one_of_the_encoders_own_at_least(own, expected):
+    encoder = ToyEncoder()
+    encoder.batch = own  # of its device
+    list(pipeline.encode([picture("red")] * 40, encoder, ViewSpec(n=8)))
+    assert encoder.batches == [expected] * (320 // expected) + [320 % expected] * (320 % expected > 0)

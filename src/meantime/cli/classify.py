@@ -14,7 +14,6 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from meantime import pipeline
 from meantime.classifier import Classifier
 from meantime.cli import engine as e
 from meantime.cli import options as o
@@ -44,7 +43,7 @@ def classify(
     abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page to look at: x.html")] = None,
-    batch: o.BatchOption = pipeline.BATCH,
+    batch: o.BatchOption = None,
     threads: o.ThreadsOption = None,
     engine: e.EngineOption = "local",
     address: e.AddressOption = None,

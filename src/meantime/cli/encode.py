@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from meantime import pipeline
 from meantime.cli import engine as e
 from meantime.cli import options as o
 from meantime.datasets import list_datasets, load_dataset
@@ -50,7 +49,7 @@ def encode(
     seed: o.SeedOption = 0,
     device: o.DeviceOption = "auto",
     precision: o.PrecisionOption = "fp32",
-    batch: o.BatchOption = pipeline.BATCH,
+    batch: o.BatchOption = None,
     threads: o.ThreadsOption = None,
     engine: e.EngineOption = "local",
     address: e.AddressOption = None,

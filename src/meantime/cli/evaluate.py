@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from meantime import pipeline
 from meantime.classifier import Classifier
 from meantime.cli import options as o
 from meantime.encoders import load_encoder
@@ -29,7 +28,7 @@ def evaluate(
     template: o.TemplateOption = TEMPLATE,
     device: o.DeviceOption = "auto",
     precision: o.PrecisionOption = "fp32",
-    batch: o.BatchOption = pipeline.BATCH,
+    batch: o.BatchOption = None,
     threads: o.ThreadsOption = None,
 ) -> None:
     """Measure accuracy, mean ± std over seeds, and the gain over plain zero-shot with its interval."""

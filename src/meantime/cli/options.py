@@ -15,7 +15,9 @@ AnyViewsOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of the random crops")]
 TemplateOption = Annotated[str, typer.Option("--template", help="Prompt, with {} or {c} for the name")]
-BatchOption = Annotated[int, typer.Option("--batch", min=1, help="Views encoded in one call")]
+BatchOption = Annotated[
+    int | None, typer.Option("--batch", min=1, help="Views encoded in one call; chosen by the encoder's device")
+]
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads that decode and crop")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps; of PyTorch's encoders")]
 PrecisionOption = Annotated[str, typer.Option("--precision", help="fp32, fp16, bf16 or amp; of PyTorch's encoders")]

@@ -36,7 +36,7 @@ class Job:
     folder: Path
     plan: Plan
     spec: ViewSpec
-    batch: int = pipeline.BATCH
+    batch: int | None = None
     threads: int | None = None
 
 

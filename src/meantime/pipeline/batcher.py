@@ -17,8 +17,13 @@ from meantime.encoders.base import Floats, Pixels
 from meantime.errors import MeantimeError
 from meantime.views import joined
 
-# Views encoded in one call: two or three of the encoder's own batches.
-BATCH = 64
+BATCH = 64  # views encoded in one call, at the least
+
+
+def default_batch(encoder: Encoder) -> int:
+    """Return how many views to encode in one call: at least one of the encoder's own batches, which fit its device."""
+    return max(BATCH, getattr(encoder, "batch", BATCH))
+
 
 Kind = Literal["images", "texts"]
 
@@ -36,9 +41,9 @@ class Batcher:
     What one asks at once is not divided. A future that is cancelled before its turn costs nothing.
     """
 
-    def __init__(self, encoder: Encoder, batch: int = BATCH) -> None:
+    def __init__(self, encoder: Encoder, batch: int | None = None) -> None:
         self.encoder = encoder
-        self.batch = batch
+        self.batch = batch or default_batch(encoder)
         self.calls = 0
         self.encoded: dict[Kind, int] = {"images": 0, "texts": 0}
         self.seconds_an_item = 0.01  # a moving mean: how long those who come now will wait

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from meantime.encoders import Encoder
 from meantime.errors import ImageError
 from meantime.images import ImageSource
-from meantime.pipeline.batcher import BATCH
 from meantime.pipeline.flight import Encoded, Flight
 from meantime.pipeline.threads import Pipeline
 from meantime.views import Places, Views, ViewSpec, joined
@@ -37,7 +36,7 @@ def encode(
     *,
     seed: int = 0,
     threads: int | None = None,
-    batch: int = BATCH,
+    batch: int | None = None,
 ) -> Iterator[Encoded]:
     """Yield the embedded views of each image, in order."""
 
@@ -58,7 +57,7 @@ def encode_until(
     *,
     seed: int = 0,
     threads: int | None = None,
-    batch: int = BATCH,
+    batch: int | None = None,
 ) -> Iterator[tuple[Encoded, T | None]]:
     """Yield each image with its answer, in order; ``groups`` are the numbers of views at which to decide.
 

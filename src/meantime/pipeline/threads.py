@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from meantime.cores import available_cores
 from meantime.encoders import Encoder
-from meantime.pipeline.batcher import BATCH, Batcher
+from meantime.pipeline.batcher import Batcher
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Pipeline:
     The caller solves and writes meanwhile, so the encoder need not wait for either.
     """
 
-    def __init__(self, encoder: Encoder, *, threads: int | None = None, batch: int = BATCH) -> None:
+    def __init__(self, encoder: Encoder, *, threads: int | None = None, batch: int | None = None) -> None:
         self.threads = threads or default_threads()
         self._crops = ThreadPoolExecutor(self.threads, thread_name_prefix="views")
         self.batcher = Batcher(encoder, batch)

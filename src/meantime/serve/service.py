@@ -13,7 +13,7 @@ import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
 from meantime.encoders import Encoder
-from meantime.pipeline import BATCH, Pipeline
+from meantime.pipeline import Pipeline
 from meantime.serve.batching import AsyncEncoder, Budget
 from meantime.serve.gate import Gate
 from meantime.serve.metrics import Metrics
@@ -22,6 +22,7 @@ from meantime.serve.texts import Texts
 
 T = TypeVar("T")
 AHEAD = 4  # batches of views that may wait, as pixels, for the encoder
+TYPICAL = 64  # views of a request, as far as its waiting time is guessed
 
 
 class Service:
@@ -38,9 +39,9 @@ class Service:
         self.gate = Gate(
             settings.queue,
             settings.max_waiting_bytes,
-            lambda: self.gate.inside * BATCH * self.pipeline.batcher.seconds_an_item,
+            lambda: self.gate.inside * TYPICAL * self.pipeline.batcher.seconds_an_item,
         )
-        self.pixels = Budget(AHEAD * BATCH)
+        self.pixels = Budget(AHEAD * self.pipeline.batcher.batch)
         self.ready = False
         # Solving is short and must not stand behind photos that are being cropped.
         self._light = ThreadPoolExecutor(2, thread_name_prefix="solve")

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from meantime import pipeline
 from meantime.datasets import Dataset
 from meantime.encoders import Encoder
 from meantime.engines import Engine, Job, LocalEngine
@@ -30,7 +29,7 @@ def encode_dataset(
     retry: bool = False,
     shard_size: int = 256,
     part: tuple[int, int] = (1, 1),
-    batch: int = pipeline.BATCH,
+    batch: int | None = None,
     threads: int | None = None,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,
