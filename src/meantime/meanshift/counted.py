@@ -5,6 +5,7 @@ costs what calling NumPy costs, so each call that is spared counts: two thirds o
 of it on one image, whose arrays have no axes in front. Tests hold it to the solver's result.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def _solve(
     diagonal = np.diagonal(G, axis1=-2, axis2=-1)
     diagonal = diagonal[:, None, :] if front else diagonal
     first = G[..., :1, :] if front else G[0]
-    # Distances in bandwidths, D = ||f_p - m||^2 / h_p^2 = near - slope (G a)_p, where near is (f_p'f_p + m'm) / h_p^2.
+    # ln K(f_p - m) = -||f_p - m||^2 / h_p^2 = slope (G a)_p - near, where near is (f_p'f_p + m'm) / h_p^2.
     # Taking the rounding off, then cutting at zero, sets coinciding views to distance zero
     inverse = (1 - 8 * epsilon) / h2
     near, slope = (diagonal + 1) * inverse, 2 / h2
@@ -44,21 +45,23 @@ def _solve(
     a[..., 0] = 1
     z = np.zeros_like(y)  # what y is the softmax of
     # View 0 itself, where the mode starts, has unit length but for its own rounding, and bandwidths may be smaller
-    D = np.maximum((diagonal + first[..., :1]) * inverse - slope * Ga, 0.0)
-    # Of one row there is one truth, and asking an array for all of them takes ten times as long
-    every, some = (_every, _some) if front else (bool, bool)
+    log_K = np.minimum(slope * Ga - (diagonal + first[..., :1]) * inverse, 0.0)
+    # Of one image's rows everything is a number, for which there are quicker ways
+    times, dot, column, every, some = _MANY if front else _ONE
+    ones = np.ones(n)  # a product with them is quicker than a sum
     for _ in range(variant.outer):
         before = y, a, Ga
-        kernel = np.exp(-D) * weight
+        kernel = np.exp(log_K)
+        kernel *= weight
         running = None  # every row: no mask is kept until the first has stopped
         for _ in range(variant.inner):  # Eq. 6
-            new_z = y @ W
+            new_z = times(y, W)
             new_z *= ratio
             new_z += kernel
             new = np.exp(new_z if safe else new_z - _largest(new_z))
-            new /= _total(new)
+            new *= 1 / column(dot(new, ones))
             change = new - y
-            moved = np.vecdot(change, change) >= small
+            moved = dot(change, change) >= small
             y, z = (new, new_z) if running is None else (_where(running, new, y), _where(running, new_z, z))
             if every(moved):
                 continue
@@ -67,21 +70,20 @@ def _solve(
                 break
         running = None
         for _ in range(variant.inner):  # Eq. 8, on the sphere
-            w = z - D
-            w -= _largest(w)
-            np.exp(w, out=w)
-            Gw = w @ G
-            norm2 = np.vecdot(w, Gw)[..., None]
-            # Views that cancel out (to the rounding of weights that sum to total) have no direction: the mode stays
-            if some(norm2 <= epsilon * n**2) and some(lost := norm2 <= epsilon * _total(w) ** 2):
-                w, Gw, norm2 = np.where(lost, a, w), np.where(lost, Ga, Gw), np.where(lost, 1.0, norm2)
+            w = np.exp(log_K)
+            w *= y
+            Gw = times(w, G)
+            norm2 = column(dot(w, Gw))
+            if some(norm2 <= epsilon):  # of weights whose sum is 1 at most
+                w, Gw, norm2 = _weights(z + log_K, G, a, Ga)
             shrink = 1 / np.sqrt(norm2)
             w *= shrink
             Gw *= shrink
-            moved = np.vecdot(w - a, Gw - Ga) >= small
+            moved = dot(w - a, Gw - Ga) >= small
             a, Ga = (w, Gw) if running is None else (_where(running, w, a), _where(running, Gw, Ga))
-            D = near - slope * Ga
-            np.maximum(D, 0.0, out=D)
+            log_K = slope * Ga
+            log_K -= near
+            np.minimum(log_K, 0.0, out=log_K)
             if every(moved):
                 continue
             running = moved if running is None else running & moved
@@ -91,20 +93,24 @@ def _solve(
     change = y - old_y
     settled = (np.vecdot(change, change) < small) & (np.vecdot(a - old_a, Ga - old_Ga) < small)
     log_y = log_softmax(z)
-    value = objective(np.exp(-D), W, log_y, lambda_, lambda_y)
-    return Solution(Mode(a, Ga, D * h2), log_y, value, settled, np.full(front, variant.outer))
+    value = objective(np.exp(log_K), W, log_y, lambda_, lambda_y)
+    return Solution(Mode(a, Ga, -log_K * h2), log_y, value, settled, np.full(front, variant.outer))
+
+
+def _weights(log_w: Rows, G: Rows, a: Rows, Ga: Rows) -> tuple[Rows, Rows, Rows]:
+    """Return weights w, G w and w'Gw from the logarithms of y_p K_p, for a mode many bandwidths away from the views.
+
+    Views that cancel out, to the rounding of weights that sum to their total, have no direction: the mode stays.
+    """
+    w = np.exp(log_w - _largest(log_w))
+    Gw = w @ G
+    norm2 = np.vecdot(w, Gw)[..., None]
+    lost = norm2 <= machine_epsilon(G) * _total(w) ** 2
+    return np.where(lost, a, w), np.where(lost, Ga, Gw), np.where(lost, 1.0, norm2)
 
 
 def _where(running: NDArray[np.bool_], new: Rows, old: Rows) -> Rows:
     return np.where(running[..., None], new, old)
-
-
-def _every(x: Rows) -> bool:
-    return bool(np.logical_and.reduce(x, axis=None))
-
-
-def _some(x: Rows) -> bool:
-    return bool(np.logical_or.reduce(x, axis=None))
 
 
 def _largest(x: Rows) -> Rows:
@@ -115,3 +121,23 @@ def _largest(x: Rows) -> Rows:
 def _total(x: Rows) -> Rows:
     total: Rows = np.add.reduce(x, axis=-1, keepdims=True)
     return total
+
+
+def _column(x: Rows) -> Rows:
+    return x[..., None]
+
+
+def _every(x: Rows) -> bool:
+    return bool(np.logical_and.reduce(x, axis=None))
+
+
+def _some(x: Rows) -> bool:
+    return bool(np.logical_or.reduce(x, axis=None))
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+_MANY: tuple[Callable[..., Any], ...] = (np.matmul, np.vecdot, _column, _every, _some)
+_ONE: tuple[Callable[..., Any], ...] = (np.ndarray.dot, np.ndarray.dot, _itself, bool, bool)

@@ -51,8 +51,11 @@ class TextHead:
         xp = array_namespace(x)
         classes = xp.astype(self.classes, x.dtype, copy=False)
         # One flat product is faster than a small one for each image; and tau x has fewer numbers than tau t or l.
-        flat = xp.matmul(xp.reshape(self.logit_scale * x, (-1, x.shape[-1])), classes.T)
-        return xp.reshape(flat, (*x.shape[:-1], self.n_classes))
+        flat = xp.reshape(self.logit_scale * x, (-1, x.shape[-1]))
+        # The longer factor goes first: OpenBLAS takes a quarter less time for the views of one image
+        flip = flat.shape[0] < self.n_classes
+        logits = xp.matmul(classes, flat.T).T if flip else xp.matmul(flat, classes.T)
+        return xp.reshape(logits, (*x.shape[:-1], self.n_classes))
 
     def adapt(self, views: Array) -> Self:
         """Return itself: texts do not depend on the image."""

@@ -30,7 +30,7 @@ from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
-from meantime.meanshift.threads import sharing, side_by_side
+from meantime.meanshift.threads import in_turn, sharing, side_by_side
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
@@ -38,7 +38,7 @@ HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddi
 # memory does not grow with the number of images.
 CHUNK_BYTES = 48 * 2**20
 # Predictions are the largest arrays. They are made for a few images at a time and stay in the processor's caches.
-CACHE_BYTES = 4 * 2**20
+CACHE_BYTES = 8 * 2**20
 # Fewer numbers than this in all the predictions are not worth starting threads for.
 WORTH_THREADS = 2**18
 
@@ -145,18 +145,21 @@ def mta(
     *leading, n, d = views.shape
     flat = array_namespace(views).reshape(views, (-1, n, d))
     count = flat.shape[0]
+    threads = _threads(flat, head)
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
-    size = count if trace else _chunk_size(n, d, len(settings[0]), read)
-    parts = []
-    with sharing(_threads(flat, head)) as threads:
-        for i in range(0, count, size):
-            try:
-                chunk = to_floats(flat[i : min(i + size, count), ...])
-                chunk = chunk if is_unit(chunk) else unit("views", chunk)
-            except MeantimeError:
-                unit("views", to_floats(views))  # says the same, with the place in the caller's array
-                raise
-            parts.append(_solve_chunk(chunk, head, read, settings, rho, form, affinity, trace, threads))
+    size = count if trace else _equal_share(count, _chunk_size(n, d, len(settings[0]), read), threads)
+
+    def solve_some(i: int) -> MTAResult:
+        try:
+            chunk = to_floats(flat[i : min(i + size, count), ...])
+            chunk = chunk if is_unit(chunk) else unit("views", chunk)
+        except MeantimeError:
+            unit("views", to_floats(views))  # says the same, with the place in the caller's array
+            raise
+        return _solve_chunk(chunk, head, read, settings, rho, form, affinity, trace)
+
+    with sharing(threads) as threads:
+        parts = side_by_side(solve_some, range(0, count, size), threads)
     several = not (_is_number(lambda_) and _is_number(lambda_y))
     return _join(parts, tuple(leading), keep_settings=several)
 
@@ -170,16 +173,16 @@ def _solve_chunk(
     variant: Variant,
     affinity: str,
     trace: bool,
-    threads: int,
 ) -> MTAResult:
     """Solve images of unit views (B, N, d); results lead with (S, B), a trace with (L + 1, S, B)."""
     xp = array_namespace(views)
-    G, W, h2 = for_small_steps(*_relations(views, head, rho, variant, affinity, threads))
+    G, W, h2 = for_small_steps(*_relations(views, head, rho, variant, affinity))
     small = array_namespace(G)
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
     if variant.stop == "count" and small is np and not trace:
-        solution = solve_counted(G, W, h2, lambda_, lambda_y, variant)
+        with in_turn(h2.size * len(lambda_)):
+            solution = solve_counted(G, W, h2, lambda_, lambda_y, variant)
     else:
         solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
@@ -212,15 +215,12 @@ def _solve_chunk(
     )
 
 
-def _relations(
-    views: Array, head: HeadLike, rho: float, variant: Variant, affinity: str, threads: int
-) -> tuple[Array, ...]:
+def _relations(views: Array, head: HeadLike, rho: float, variant: Variant, affinity: str) -> tuple[Array, ...]:
     """Return Gram matrices, affinities (B, N, N) and bandwidths (B, N) of unit views (B, N, d), some at a time."""
     xp = array_namespace(views)
     count, n, _ = views.shape
     divisor = rho * (n - 1) if variant.real_divisor else None
-    most = max(1, CACHE_BYTES // (4 * _numbers(views, head)))
-    few = -(-count // (threads * -(-count // (threads * most))))  # equal shares, of at most so many
+    few = _equal_share(count, max(1, CACHE_BYTES // (4 * _numbers(views, head))))
 
     def some(i: int) -> tuple[Array, Array, Array]:
         part = views[i : min(i + few, count), ...]
@@ -228,7 +228,7 @@ def _relations(
         W = vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
         return G, W if variant.diagonal else without_diagonal(W), bandwidth(squared_distances(G), rho, divisor=divisor)
 
-    found = side_by_side(some, range(0, count, few), threads)
+    found = [some(i) for i in range(0, count, few)]
     return found[0] if len(found) == 1 else tuple(xp.concat(parts) for parts in zip(*found, strict=True))
 
 
@@ -306,6 +306,11 @@ def _numbers(views: Array, head: HeadLike) -> int:
     """How many numbers the views (B, N, d) of one image are, or the predictions from them."""
     _, n, d = views.shape
     return int(n * max(d, getattr(head, "n_classes", 1000)))
+
+
+def _equal_share(count: int, most: int, threads: int = 1) -> int:
+    """How many of ``count`` images to take at a time, at most so many, so that all threads end together."""
+    return -(-count // (threads * -(-count // (threads * most))))
 
 
 def _chunk_size(n: int, d: int, settings: int, reader: HeadLike) -> int:
