@@ -4,16 +4,19 @@ import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
+PAUSE = 0.2
+
 
 def race(contenders: Mapping[str, Callable[[], object]], rounds: int = 7, repeat: int = 1) -> dict[str, float]:
     """Return the median seconds of each contender; a first, untimed round warms all of them up.
 
-    A short contender is repeated within its turn, so that it is not timed against the threads that the one
-    before it has left spinning.
+    Threads of the contender before, which libraries leave spinning for a while, are given time to fall asleep: they
+    slowed down the baselines most.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
         for name, run in contenders.items():
+            time.sleep(PAUSE)
             run()
             start = time.perf_counter()
             for _ in range(repeat):

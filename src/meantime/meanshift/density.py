@@ -16,7 +16,8 @@ def squared_distances(G: Array) -> Array:
     """Return ||f_p - f_q||^2 = G_pp - 2 G_pq + G_qq, (…, N, N), of a Gram matrix (…, N, N)."""
     xp = array_namespace(G)
     g = xp.linalg.diagonal(G)
-    return without_rounding(g[..., :, None] - 2 * G + g[..., None, :], g[..., :, None] + g[..., None, :])
+    scale = g[..., :, None] + g[..., None, :]
+    return without_rounding(scale - 2 * G, scale)
 
 
 def without_rounding(d2: Array, scale: Array | float) -> Array:

@@ -4,12 +4,11 @@ NumPy's library for products (OpenBLAS) gives every product all cores, one produ
 gain nothing from that, and exponentials and sums have one core anyway.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Event, Lock
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
@@ -66,31 +65,12 @@ def in_turn(numbers: int) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[A], B], parts: Sequence[A], threads: int) -> list[B]:
-    """Return what the work makes of each part, in order, on so many threads, of which the caller's is one."""
-    threads = min(threads, len(parts))
-    if threads == 1:
+    """Return what the work makes of each part, in order, on so many threads."""
+    if threads == 1 or len(parts) == 1:
         return [work(part) for part in parts]
-    made: dict[int, B] = {}
-    left = iter(list(enumerate(parts)))
-    stop = Event()
-
-    def take() -> None:
-        _one_core_for_products()  # some builds of OpenBLAS count the cores for each thread
-        try:
-            while not stop.is_set() and (place := next(left, None)) is not None:
-                made[place[0]] = work(place[1])
-        except BaseException:
-            stop.set()
-            raise
-
-    others = [_others(threads - 1).submit(take) for _ in range(threads - 1)]
-    try:
-        take()
-    finally:  # after an error or Ctrl-C too nobody is at work when the setting is given back
-        wait(others)
-    for other in others:
-        other.result()
-    return [made[i] for i in range(len(parts))]
+    # Some builds of OpenBLAS count the cores for each thread, and new ones must be told
+    with ThreadPoolExecutor(threads, initializer=_one_core_for_products) as pool:
+        return list(pool.map(work, parts))
 
 
 @lru_cache(maxsize=1)
@@ -102,20 +82,3 @@ def _products() -> list[LibController]:
 def _one_core_for_products() -> None:
     for library in _products():
         library.set_num_threads(1)
-
-
-@lru_cache(maxsize=1)
-def _others(threads: int) -> ThreadPoolExecutor:
-    """Threads that are kept: what a new one needs before its first product costs as much as some images."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="meantime-solve")
-
-
-def _forget() -> None:
-    """A process that forks leaves its threads behind, and perhaps a caller at work."""
-    global _SHARING, _TURN
-    _SHARING, _TURN = Lock(), Lock()
-    _others.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
