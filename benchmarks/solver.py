@@ -121,10 +121,9 @@ def growth() -> None:
 
 
 MEMORY = """
-import re, sys
+import sys
 import numpy as np, meantime as mt
-def peak():  # in MiB; getrusage would begin with the peak of the process that started this one
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
+from meantime.bench.isolated import peak
 rng = np.random.default_rng(0)
 views = np.empty((int(sys.argv[1]), 64, 64), np.float16)
 for image in views:  # one by one: a large array in between would be the peak
@@ -133,7 +132,7 @@ classes = rng.standard_normal((1000, 64), np.float32)
 mt.mta(views[:100], classes)
 before = peak()
 mt.mta(views, classes)
-print(views.nbytes >> 20, peak() - before)
+print(views.nbytes >> 20, round(peak() - before))
 """
 
 

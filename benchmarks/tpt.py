@@ -11,7 +11,6 @@ from this one run.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import meantime as mt
+from meantime.bench.isolated import peak
 from meantime.encoders import cached_texts
 from meantime.heads.tpt import TPTHead
 from meantime.labels import fill, imagenet_names
@@ -79,10 +79,10 @@ def contender(name: str, task: Work) -> tuple[Callable[[], np.ndarray], dict[str
 def alone(name: str, what: str) -> None:
     """In a process of its own, whose peak is nobody else's: seconds for an image, and the growth of the peak."""
     task = work(what)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     run, facts = contender(name, task)
     logits = run()
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    grew = peak() - before
     if task.labels is not None:
         facts["accuracy"] = 100 * float((logits.argmax(axis=-1) == task.labels).mean())
         plain = mt.TextHead(task.classes)(task.views[:, 0])
@@ -93,7 +93,7 @@ def alone(name: str, what: str) -> None:
         run()
     seconds = (time.perf_counter() - start) / repeat / len(task.views)
     sizes = {"k": len(task.names), "images": len(task.views)}
-    print(json.dumps({"seconds": seconds, "peak": peak, **sizes, **facts}))
+    print(json.dumps({"seconds": seconds, "peak": grew, **sizes, **facts}))
 
 
 def main(tasks: list[str]) -> None:
