@@ -89,6 +89,17 @@ def test_logits_are_those_of_the_library(name, checkpoint):
     assert ("softmax" in encoder.description) == name.endswith("sigmoid")
 
 
+def test_texts_are_read_as_long_as_they_are(name, checkpoint):
+    encoder = load_encoder(name, pretrained=checkpoint)
+    texts = [*LABELS, "", "!", "a long story " * 60]
+    assert encoder.texts.tokenize(LABELS)[0].shape[1] < 20
+    assert encoder.texts.tokenize(texts)[0].shape[1] == 77
+    with torch.no_grad():
+        expected = encoder.model.encode_text(open_clip.get_tokenizer(name)(texts)).numpy()
+    np.testing.assert_allclose(encoder.encode_texts(texts), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_texts(LABELS), expected[: len(LABELS)], atol=1e-5)
+
+
 def test_names_with_a_colon_and_loaded_objects_are_the_same(name, checkpoint):
     named = load_encoder(f"{name}:{checkpoint}")
     model, _, preprocess = open_clip.create_model_and_transforms(name, pretrained=checkpoint)

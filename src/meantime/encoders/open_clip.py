@@ -5,7 +5,9 @@ import json
 import math
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -70,13 +72,14 @@ def wrap(
     pixels = _preprocess(preprocess, name)
     _compare(model, pixels, tokenizer, name)
     bias = getattr(model, "logit_bias", None)
+    read, short = text_tower(model)
     return TorchEncoder(
         model,
         name=name,
         description=f"{type(model).__name__} by open_clip" + (", QuickGELU" if quick else ""),
         image_tower=model.encode_image,
-        text_tower=lambda ids, mask: model.encode_text(ids),
-        texts=_texts(model, tokenizer),
+        text_tower=lambda ids, mask: read(ids),
+        texts=_texts(model, tokenizer, short=short),
         preprocess=pixels,
         logit_scale=math.exp(float(model.logit_scale.detach())),
         logit_bias=None if bias is None else float(bias.detach()),
@@ -85,6 +88,42 @@ def wrap(
         precision=precision,
         threads=threads,
     )
+
+
+def text_tower(model: Any) -> tuple[Callable[[Any], Any], bool]:
+    """Return what turns token ids (n, L) into embeddings, and whether L may be as short as the texts are.
+
+    open_clip reads its full context, 77 tokens of which a name fills ten. Where no token sees those that follow it, the
+    padding can be left out: positions and mask are cut to the length for the time of the call.
+    """
+    torch = optional("torch", "open_clip", "open-clip")
+    text = getattr(model, "text", model)
+    pool = getattr(text, "pool_type", getattr(text, "text_pool_type", "argmax"))
+    causal = "attn_mask" in dict(text.named_buffers(recurse=False))
+    if not causal or pool not in ("argmax", "eos") or getattr(text, "cls_emb", None) is not None:
+        return model.encode_text, False
+
+    class Reader(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: Any) -> Any:
+            return self.model.encode_text(ids)
+
+    reader, one_at_a_time = Reader(), Lock()
+    place = "model." if text is model else "model.text."
+
+    def read(ids: Any) -> Any:
+        length = ids.shape[1]
+        cut = {
+            f"{place}positional_embedding": text.positional_embedding[:length],
+            f"{place}attn_mask": text.attn_mask[:length, :length],
+        }
+        with one_at_a_time:
+            return torch.func.functional_call(reader, cut, (ids,))
+
+    return read, True
 
 
 def is_torchscript(path: str) -> bool:
@@ -161,13 +200,15 @@ def _compare(model: Any, pixels: Preprocess, tokenizer: Any, name: str) -> None:
         )
 
 
-def _texts(model: Any, tokenizer: Any) -> Texts:
+def _texts(model: Any, tokenizer: Any, *, short: bool) -> Texts:
     context = int(getattr(model, "context_length", None) or getattr(tokenizer, "context_length", None) or 77)
     inner: Any = getattr(tokenizer, "tokenizer", None)  # of transformers, in open_clip's HFTokenizer
     pad_id = int(getattr(inner, "pad_token_id", 0) or 0)
 
     def tokenize(texts: list[str]) -> tuple[Ints, Ints | None]:
-        return np.asarray(tokenizer(texts, context_length=context), np.int64), None
+        ids = np.asarray(tokenizer(texts, context_length=context), np.int64)
+        longest = int(np.flatnonzero((ids != pad_id).any(axis=0))[-1]) + 1
+        return ids[:, :longest] if short else ids, None
 
     def to_json() -> str:
         if hasattr(inner, "backend_tokenizer"):
@@ -176,7 +217,7 @@ def _texts(model: Any, tokenizer: Any) -> Texts:
             return _bpe_json(tokenizer)
         raise MeantimeError(f"the tokenizer {type(tokenizer).__name__} has no fast form that could be exported")
 
-    return Texts(tokenize, context, "max_length", pad_id, to_json)
+    return Texts(tokenize, context, "longest" if short else "max_length", pad_id, to_json)
 
 
 def _bpe_json(tokenizer: Any) -> str:

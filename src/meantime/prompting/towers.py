@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
@@ -132,6 +131,8 @@ def _transformers(encoder: TorchEncoder) -> Tower:
 
 def _open_clip(encoder: TorchEncoder) -> Tower:
     """Models of open_clip, with their text tower inside or apart, and of OpenAI's package."""
+    from meantime.encoders.open_clip import text_tower
+
     model: Any = frozen(encoder.model)
     text = getattr(model, "text", model)
     given = Given()
@@ -140,34 +141,14 @@ def _open_clip(encoder: TorchEncoder) -> Tower:
     else:  # a text model of transformers within open_clip
         table = text.transformer.get_input_embeddings()
         text.transformer.set_input_embeddings(given)
-    short = _looks_backwards(text)
-
-    @cache
-    def cut(length: int) -> Any:
-        """The model for texts of that length: its causal masks and its positions have the size of the context."""
-        small: Any = frozen(encoder.model)
-        inner = getattr(small, "text", small)
-        inner.token_embedding = given
-        if inner.positional_embedding.shape[0] > length:
-            inner.positional_embedding = nn.Parameter(inner.positional_embedding[:length], requires_grad=False)
-        for module in inner.modules():
-            if isinstance(mask := getattr(module, "attn_mask", None), Tensor):
-                module.attn_mask = mask[:length, :length]
-        return small
+    read, short = text_tower(model)
 
     def run(ids: Tensor, mask: Tensor, tokens: Tensor) -> Tensor:
         with given.giving(tokens):
-            out: Tensor = (cut(ids.shape[1]) if short else model).encode_text(ids)
+            out: Tensor = read(ids)
         return out
 
     return _tower(encoder, table, run, full=not short)
-
-
-def _looks_backwards(text: Any) -> bool:
-    """Whether a text neither sees nor pools what follows its end, so that padding can be left out."""
-    causal = any(isinstance(getattr(module, "attn_mask", None), Tensor) for module in text.modules())
-    pool = getattr(text, "pool_type", getattr(text, "text_pool_type", "argmax"))
-    return causal and pool in ("argmax", "eos") and getattr(text, "cls_emb", None) is None
 
 
 def _tower(encoder: TorchEncoder, table: Any, run: Callable[[Tensor, Tensor, Tensor], Tensor], *, full: bool) -> Tower:
