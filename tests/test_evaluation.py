@@ -115,3 +115,12 @@ def test_nothing_to_measure_is_refused(folder, options):
     clf = mt.Classifier(["red", "green"], ToyEncoder(), views=2)
     with pytest.raises(mt.MeantimeError, match="at least one"):
         evaluate(clf, folder, **({"methods": {"clip": "clip"}} | options))
+
+
+def test_an_unreadable_file_that_is_listed_twice_is_two_images_less(folder):
+    pairs = [(path.relative_to(folder), path.parent.name) for path in sorted(folder.glob("*/*.png"))]
+    (folder / "bad.png").write_bytes(b"not an image")
+    rows = [*pairs, ("bad.png", "red"), ("bad.png", "red")]
+    (folder / "labels.csv").write_text("file,name\n" + "".join(f"{path},{name}\n" for path, name in rows))
+    result = mt.Classifier(["red", "green"], ToyEncoder(), views=2).evaluate(folder)
+    assert result.n_images == len(pairs) == result.scores["this"].hits.shape[1]

@@ -422,4 +422,7 @@ def test_photos_of_kinds_that_cannot_be_read_are_told(tree):
     (tree / "phone" / "a.heic").touch()
     with pytest.raises(MeantimeError, match=r"holds no images but 1 file \(\.heic\)"):
         names(tree, "phone")
+    (tree / "empty").mkdir()
+    with pytest.raises(MeantimeError, match=r"empty' holds no images; known"):  # those passed over lie elsewhere
+        list(find_images([tree, tree / "empty"]))
     assert names(tree, "IMG_1.HEIC") == ["IMG_1.HEIC"]

@@ -150,17 +150,10 @@ def evaluate(
         raise MeantimeError(f"the heads were fitted on every image of {str(folder)!r}: none is left to measure on")
     pairs, left_out = left, len(pairs) - len(left)
     plain_names = np.array([_plain(n) for n in names])
-    hits: dict[str, list[list[bool]]] = {name: [] for name in chosen}
-    hits5: dict[str, list[list[bool]]] = {name: [] for name in chosen}
-    sure: dict[str, list[list[float]]] = {name: [] for name in chosen}
-    used: dict[str, list[list[int]]] = {name: [] for name in chosen}
+    # For each method and seed: right, right among five, confidence, views used; (4, images) in parts
+    answers: dict[str, list[list[NDArray[Any]]]] = {name: [[] for _ in range(seeds)] for name in chosen}
     errors: dict[str, str] = {}
     for seed in range(classifier.seed, classifier.seed + seeds):
-        for name in chosen:
-            hits[name].append([])
-            hits5[name].append([])
-            sure[name].append([])
-            used[name].append([])
         encoded = pipeline.encode(
             [path for path, _ in pairs],
             classifier.encoder,
@@ -183,27 +176,24 @@ def evaluate(
             for name, method in chosen.items():
                 if classifier.auto:
                     grown = anytime(views, method, heads)
-                    logits, counts = grown.logits, grown.n_views.tolist()
+                    logits, used = grown.logits, grown.n_views
                 else:
-                    logits, counts = method(views, heads).logits, [views.shape[1]] * len(views)
+                    logits, used = method(views, heads).logits, np.full(len(views), views.shape[1])
                 # Names, not indices, decide: ImageNet has two pairs of classes with one name
                 probabilities = softmax(logits)
                 best = plain_names[np.argsort(-probabilities, axis=-1, kind="stable")[:, :5]]
-                sure[name][-1] += probabilities.max(axis=-1).tolist()
-                used[name][-1] += counts
-                hits[name][-1] += (best[:, :1] == truth).any(axis=1).tolist()
-                hits5[name][-1] += (best == truth).any(axis=1).tolist()
-    if not any(map(len, hits[next(iter(hits))])):
+                right = best == truth
+                answer = (right[:, 0], right.any(axis=1), probabilities.max(axis=-1), used)
+                answers[name][seed - classifier.seed].append(np.array(answer, np.float64))
+    if not answers[next(iter(answers))][0]:
         raise MeantimeError(
             f"none of the {len(pairs)} images could be read; the first says: {next(iter(errors.values()))}"
         )
-    scores = {
-        name: Score(
-            name, np.array(hits[name]), np.array(hits5[name]), np.array(sure[name]), np.array(used[name], np.int64)
-        )
-        for name in chosen
-    }
-    return Evaluation(scores, len(pairs) - len(errors), list(errors.values()), left_out)
+    scores = {}
+    for name, by_seed in answers.items():
+        hits, hits5, confidence, used = np.stack([np.concatenate(parts, axis=1) for parts in by_seed], axis=1)
+        scores[name] = Score(name, hits.astype(bool), hits5.astype(bool), confidence, used.astype(np.int64))
+    return Evaluation(scores, hits.shape[1], list(errors.values()), left_out)
 
 
 def _relative(path: Path, folder: str | Path) -> str:

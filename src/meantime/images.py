@@ -48,7 +48,7 @@ _UPRIGHT = {
 
 
 # A PIL image reads its file when it is first asked for pixels, and two threads that ask at once get wrong ones.
-_one_at_a_time = [threading.Lock() for _ in range(64)]
+_one_at_a_time = threading.Lock()
 
 
 def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
@@ -63,7 +63,7 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> Pixels:
     """
     if isinstance(source, Image.Image):
         name = repr(getattr(source, "filename", "") or "the PIL image")
-        with _one_at_a_time[id(source) % len(_one_at_a_time)], quiet_pillow(), _plain_errors(name, max_pixels):
+        with _one_at_a_time, quiet_pillow(), _plain_errors(name, max_pixels):
             return _pixels(source, name, max_pixels)
     if isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
         return _decode(source, max_pixels)
@@ -262,19 +262,20 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
             found = _glob(where)
         else:
             raise MeantimeError(f"{str(path)!r} {_absence(where)}; give image files, folders or globs")
-        empty = True
+        empty, others = True, Counter[str]()
         for image in found:
             kind = os.path.splitext(image.name)[1].lower()
             if kind in OTHERS and not named:
-                passed[kind] += 1
+                others[kind] += 1
                 continue
             empty = False
             yield image
         if empty:
             raise MeantimeError(
-                f"{str(path)!r} holds no images{f' but {_told(passed)}' if passed else ''}; "
+                f"{str(path)!r} holds no images{f' but {_told(others)}' if others else ''}; "
                 f"known are the extensions {', '.join(EXTENSIONS)}"
             )
+        passed += others
     if passed:
         warnings.warn(f"{_told(passed)} passed over: convert them to JPEG", stacklevel=2)
 

@@ -49,12 +49,16 @@ class Method:
 
     def __call__(self, views: Array, heads: Mapping[HeadName, Head]) -> Aggregate:
         """Answer for images with unit views (…, N, d)."""
-        return self._answer(views, heads[self.head].adapt(views), heads)
+        head = heads[self.head].adapt(views)
+        return self.answer(views, head, head if self.reader == self.head else heads[self.reader])
 
-    def _answer(self, views: Array, head: Head, heads: Mapping[HeadName, Head]) -> Aggregate:
+    def answer(self, views: Array, head: Head, reader: Head) -> Aggregate:
+        """Answer with heads that are adapted to the views already."""
         if hasattr(head, "__getitem__") and views.ndim > 2:  # tuned on each image: each is solved by its own
-            return joined([self._answer(view, head[i], heads) for i, view in enumerate(views)])
-        return self.aggregator(views, head, head if self.reader == self.head else heads[self.reader])
+            own = [head[i] for i in range(len(views))]
+            readers = own if reader is head else [reader] * len(own)
+            return joined([self.answer(*each) for each in zip(views, own, readers, strict=True)])
+        return self.aggregator(views, head, reader)
 
 
 _confidence_mode = functools.partial(aggregators.confidence, centre="mode")

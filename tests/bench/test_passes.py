@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
+from tiny_prompts import tiny_prompter
 
 import meantime as mt
 from meantime.bench.declare import Row
 from meantime.bench.heads import Heads
-from meantime.bench.passes import Job, Search, run_pass, twin_names
+from meantime.bench.own import rows
+from meantime.bench.passes import Job, Remembering, Search, run_pass, twin_names
+from meantime.heads.tpt import TPTHead
 from meantime.registry import training_free
 from meantime.store import Store
 
@@ -117,3 +121,41 @@ def test_a_search_gives_the_accuracy_of_each_setting(make_store, affinity):
     for (lambda_, lambda_y), accuracy in zip(settings, found, strict=True):
         r = mt.mta(batch.views, head, lambda_=lambda_, lambda_y=lambda_y, affinity=affinity)
         assert accuracy == pytest.approx(100 * np.mean(names[r.labels] == names[batch.labels]))
+
+
+def test_a_head_tuned_on_each_image_is_asked_image_by_image(make_store):
+    """Also where there are as many images as views, so that one could be taken for the other."""
+    store = make_store(images=24, n=24, dim=16)
+    head = TPTHead(tiny_prompter(dtype=torch.float32), 10.0)
+    method = mt.Method(mt.methods()["mta"].aggregator, "", "tpt", "tpt")
+    found = run_pass(store, {"mta@tpt": Job("mta@tpt", method, 24, {"tpt": head})})[0]["mta@tpt"]
+    (batch,) = store.batches(100, views=24)
+    for i, views in enumerate(batch.views):
+        expected = method(views, {"tpt": head}).logits
+        np.testing.assert_array_equal(found.best[i], np.argsort(-expected, kind="stable")[:5])
+
+
+def test_mta_is_given_the_logits_that_are_there(make_store):
+    (batch,) = make_store().batches(100)
+    calls = []
+
+    def head(x):
+        calls.append(x.shape)
+        return 10 * x @ np.eye(x.shape[-1])
+
+    head.adapt = lambda views: head
+    head.n_classes = batch.views.shape[-1]
+    remembering = Remembering(head, batch.views)
+    logits = remembering(batch.views)
+    for part in (batch.views[3:9], batch.views[:1], batch.views.reshape(batch.views.shape)):
+        assert np.shares_memory(remembering(part), logits)
+    np.testing.assert_array_equal(remembering(batch.views[3:9]), logits[3:9])
+    assert len(calls) == 1
+    for other in (batch.views.copy(), batch.views[:, :3], batch.views[:, 0], batch.views[::2]):
+        np.testing.assert_allclose(remembering(other), 10 * other)
+    assert len(calls) == 5
+
+
+def test_a_store_of_which_nothing_was_asked(make_store, bench):
+    (measured,) = rows(bench([make_store("mine", ensemble=False)]), only=["clip+e"])
+    assert not measured.predictions

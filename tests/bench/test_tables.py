@@ -12,7 +12,7 @@ import tiny_models
 
 import meantime as mt
 from meantime import MeantimeError
-from meantime.bench import TABLES, Cell, Shelf, published, table_named, write
+from meantime.bench import TABLES, Cell, Shelf, published, write
 from meantime.bench import heads as heads_module
 from meantime.bench.declare import IMAGENETS, Row
 from meantime.bench.experiments import EXPERIMENTS, Options
@@ -403,10 +403,7 @@ def test_the_encoder_must_be_clear(make_store, bench):
         bench(stores, metric="x")
 
 
-def test_names_and_aliases():
-    assert table_named("ablations") is TABLES["table6"]
-    with pytest.raises(MeantimeError, match="there is no table 'table9'"):
-        table_named("table9")
+def test_rows_of_ones_own_follow_the_papers():
     rows = TABLES["table1"].with_rows(["mta", "mine"]).rows
     assert [row.key for row in rows].count("mta") == 1
     assert rows[-1] == Row("mine", "mine")

@@ -11,7 +11,7 @@ from meantime.encoders.torch_towers import CPU_BATCH, Texts, TorchEncoder
 from meantime.errors import MeantimeError
 from meantime.preprocess import Preprocess
 from meantime.views import ViewSpec, make_views
-from meantime.views.torch_crops import cutter
+from meantime.views.torch_crops import Feed
 
 PRE = Preprocess(size=8, resize=8, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4))
 
@@ -110,7 +110,9 @@ def test_tensors_are_encoded_like_arrays(encoder):
 
 def test_crops_that_stay_on_the_device_give_pillows_embeddings(encoder):
     image = np.random.default_rng(0).integers(0, 256, (50, 60, 3), np.uint8)
-    cut, plain = (make_views(image, ViewSpec(9, exact=exact), PRE, cut=cutter("cpu")).pixels for exact in (False, True))
+    cut, plain = (
+        make_views(image, ViewSpec(9, exact=exact), PRE, cut=Feed("cpu").cut).pixels for exact in (False, True)
+    )
     assert isinstance(cut, torch.Tensor)
     assert isinstance(plain, np.ndarray)
     a, b = encoder.encode_images(cut), encoder.encode_images(plain)

@@ -7,7 +7,7 @@ import pytest
 
 from meantime import MeantimeError
 from meantime.datasets import load_dataset
-from meantime.fit import draw_shots, find_pools, kept_draw, without
+from meantime.fit import draw_shots, find_pools, kept_draw
 
 
 @pytest.fixture
@@ -55,10 +55,9 @@ def test_one_folder_gives_all_three_parts_without_overlap(make_photos):
     pools = find_pools(photos)
     draw = draw_shots(pools, 2, 0)
     keys = draw.keys()
-    left = without(load_dataset(photos), keys)
-    assert (len(keys["train"]), len(keys["val"]), len(left.samples)) == (6, 3, 6)  # 2, 1 and 2 of each class
+    left = set(load_dataset(photos).samples.keys) - {*keys["train"], *keys["val"]}
+    assert (len(keys["train"]), len(keys["val"]), len(left)) == (6, 3, 6)  # 2, 1 and 2 of each class
     assert not set(keys["train"]) & set(keys["val"])
-    assert not set(left.samples.keys) & {*keys["train"], *keys["val"]}
     assert "drawn apart" in pools.told
 
 
@@ -143,3 +142,11 @@ def test_every_photo_can_be_drawn(make_photos):
     pools = find_pools(str(make_photos()))
     drawn = np.unique([draw_shots(pools, 2, seed).train for seed in range(20)])
     assert len(drawn) == 18
+
+
+def test_a_validation_split_of_other_classes_is_no_missing_one(make_photos, tmp_path):
+    make_photos("data/train", 3, 3, 3)
+    (tmp_path / "data/val").mkdir()
+    (tmp_path / "data/train/red").rename(tmp_path / "data/val/reds")
+    with pytest.raises(MeantimeError, match="has the class 'reds'"):
+        find_pools(str(tmp_path / "data"))

@@ -13,6 +13,8 @@ from meantime import MeantimeError
 from meantime.cli import app
 from meantime.encoders import EMBEDDED, OnnxEncoder
 from meantime.fit import fit_head, head_info, import_prompt, load_head
+from meantime.heads.named import photos_used
+from meantime.labels import as_labels
 
 
 @pytest.mark.parametrize("kind", ["tip-adapter", "tip-adapter-f"])
@@ -146,7 +148,12 @@ def test_a_prompt_is_carried_to_other_classes_and_tuned_from(make_photos, quiet,
         tmp_path / "one", ["pink", "red"], tmp_path / "two", encoder=quiet, dataset="more", shots=None
     )
     np.testing.assert_allclose(carried.head.classes[1], fitted.head.classes[2], atol=1e-5)
-    assert head_info(tmp_path / "two").draw == fitted.info.draw
+    info = head_info(tmp_path / "two")
+    assert info.draw == fitted.info.draw
+    used = {key for keys in info.draw.values() for key in keys}
+    labels = as_labels(["pink", "red"])
+    for dataset, expected in (("photos", used), ("more", set())):  # no test may have the photos of the fit
+        assert photos_used({str(tmp_path / "two")}, quiet, labels, dataset) == expected
     classifier = mt.Classifier(["pink", "red"], quiet, f"tpt@{tmp_path / 'two'}", views=10)
     assert classifier(picture("red")).label in ("pink", "red")
 
@@ -176,7 +183,7 @@ def test_the_command_takes_a_published_prompt_for_what_it_is(make_photos, tmp_pa
 
     assert fit("coop", photos, "--prompt-file", file, "--out", tmp_path / "a").exit_code == 0
     facts = head_info(tmp_path / "a")
-    assert (facts.kind, facts.shots, facts.seed, facts.m) == ("coop", 16, None, 4)
+    assert (facts.kind, facts.shots, facts.seed, facts.m) == ("coop", None, None, 4)
     fit("prograd", photos, "--prompt-file", file, "--shots", 4, "--seed", 2, "--out", tmp_path / "b")
     facts = head_info(tmp_path / "b")
     assert (facts.kind, facts.shots, facts.seed) == ("prograd", 4, 2)

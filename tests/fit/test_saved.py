@@ -1,13 +1,15 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 import meantime as mt
 from meantime import MeantimeError, TextHead
-from meantime.fit import HeadInfo, find_head, head_info, load_head, save_head
+from meantime.fit import HeadInfo, head_info, load_head, save_head, saved_heads
 from meantime.heads import make_heads
-from meantime.heads.saved import PromptHead
+from meantime.heads import saved as saving
+from meantime.heads.saved import PromptHead, heads_for
 from meantime.heads.tip_adapter import TipAdapterHead
 from meantime.labels import as_labels
 from meantime.registry import method_named
@@ -86,21 +88,26 @@ def test_damage_is_told(tmp_path):
         load_head(tmp_path)
 
 
-def test_find_head(tmp_path):
+def found(folder, kind, **wanted):
+    """The first head below a folder that is all of this."""
+    return next(iter(heads_for(saved_heads(folder), kind, **wanted)), None)
+
+
+def test_heads_are_found_by_what_they_are(tmp_path):
     for shots in (1, 2):
         save_head(tmp_path / f"deep/{shots}", prompt(), info(shots=shots))
     save_head(tmp_path / "tip", cache(), info("tip-adapter"))
-    assert find_head(tmp_path, "coop", dataset="colours", encoder="toy-1", shots=2, seed=1, m=4) == tmp_path / "deep/2"
-    assert find_head(tmp_path, "coop", dataset="colours", encoder="toy-1", shots=2, seed=1, m=16) is None
-    assert find_head(tmp_path, "tip-adapter", shots=2) == tmp_path / "tip"
+    assert found(tmp_path, "coop", dataset="colours", encoder="toy-1", shots=2, seed=1, m=4) == tmp_path / "deep/2"
+    assert found(tmp_path, "coop", dataset="colours", encoder="toy-1", shots=2, seed=1, m=16) is None
+    assert found(tmp_path, "tip-adapter", shots=2) == tmp_path / "tip"
 
 
 def test_a_prompt_of_unknown_training_fits_where_no_known_one_does(tmp_path):
     save_head(tmp_path / "a", prompt(), info(shots=None, seed=None))
-    assert find_head(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "a"
-    assert find_head(tmp_path, "coop", shots=2, seed=1, m=16) is None
+    assert found(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "a"
+    assert found(tmp_path, "coop", shots=2, seed=1, m=16) is None
     save_head(tmp_path / "b", prompt(), info(shots=2, seed=1))
-    assert find_head(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "b"
+    assert found(tmp_path, "coop", shots=2, seed=1, m=4) == tmp_path / "b"
     assert info(seed=None).title == "coop of 4 tokens on colours, 2 shots"
 
 
@@ -123,3 +130,26 @@ def test_methods_reach_heads_by_name_and_by_folder(tmp_path, encoder, x):
         make_heads(encoder, labels, {"coop"})
     with pytest.raises(MeantimeError, match="can be tuned"):
         method_named(f"tpt@{path}")
+
+
+def test_a_head_that_is_half_overwritten_is_none(tmp_path, monkeypatch):
+    path = save_head(tmp_path / "one", prompt(), info())
+    replace = saving._replace
+
+    def interrupted(file, data):
+        replace(file, data)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(saving, "_replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_head(path, prompt(), info())
+    with pytest.raises(MeantimeError, match="holds no saved head"):
+        load_head(path)
+
+
+def test_a_head_without_its_prompt_says_so(tmp_path):
+    path = save_head(tmp_path / "one", prompt(), info())
+    save_head(tmp_path / "tip", cache(), info("tip-adapter"))
+    shutil.copy(tmp_path / "tip/head.safetensors", path)
+    with pytest.raises(MeantimeError, match="lacks ctx: fit the head again"):
+        load_head(path)

@@ -122,12 +122,14 @@ def test_views_and_modes_are_read_by_their_own_prompt():
     every = np.einsum("bnd,bkd->bnk", views, tuned.classes) * SCALE
     np.testing.assert_allclose(tuned(views), every)
     np.testing.assert_allclose(tuned(views[:, 0]), every[:, 0])
-    np.testing.assert_allclose(tuned(views[None, :, 0]), every[None, :, 0])  # settings side by side
     np.testing.assert_allclose(first(views, tuned).logits, every[:, 0])
     assert tuned.adapt(views) is tuned
     assert tuned.n_classes == len(NAMES)
     with pytest.raises(MeantimeError, match=r"tuned for each of \(3,\) images, but embeddings of shape \(2, 20, 16\)"):
         tuned(views[:2])
+    with pytest.raises(MeantimeError, match=r"expected \(3, 'N', 16\) or \(3, 16\), of the same images; head\[i\] is"):
+        tuned(views[:2, :3])  # three views are not one embedding of each of three images
+    np.testing.assert_allclose(tuned[1](views[None, 1]), every[None, 1])
 
 
 def test_another_aggregator_sees_an_image_through_its_prompt():

@@ -158,3 +158,21 @@ def test_a_method_with_a_head_of_its_own_says_which():
     for method, head in (("coop", "coop"), ("mta+e", "ensemble")):
         with pytest.raises(MeantimeError, match=f"needs the head {head} beside the class embeddings"):
             EmbeddingClassifier(np.eye(2), method=method).predict(np.ones((1, 3, 2)))
+
+
+def test_a_sigmoid_is_of_the_head_that_reads(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEANTIME_CACHE", str(tmp_path / "cache"))
+    directory = str(save("siglip", tmp_path / "siglip"))
+    scores = {}
+    for method in ("mta", "mta+e"):
+        (rows,) = pipeline(model=directory, method=method, views=4)([photo()], candidate_labels=LABELS)
+        scores[method] = sorted(row["score"] for row in rows)
+    assert not np.allclose(scores["mta"], scores["mta+e"], rtol=1e-4)
+
+
+def test_sklearn_style_takes_halves_for_what_they_are(data):
+    views, _, classes, _ = data
+    clf = EmbeddingClassifier(classes, method="clip")
+    logits = clf.decision_function(views.astype(np.float16))  # of pixels: their squares pass what a float16 can hold
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits, clf.decision_function(views), atol=0.2)

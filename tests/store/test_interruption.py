@@ -209,3 +209,20 @@ def test_a_place_that_cannot_be_written(encode, tmp_path):
     (tmp_path / "odd" / ".lock").mkdir(parents=True)
     with pytest.raises(MeantimeError, match="cannot write to"):
         encode("odd")
+
+
+def test_a_second_try_that_ends_between_shard_and_manifest_is_made_up_for(encode, photos, tmp_path, monkeypatch):
+    encode()
+    (photos / "green" / "2.png").write_bytes((photos / "green" / "1.png").read_bytes())
+    publish = writing.publish
+
+    def interrupted(*arguments):
+        publish(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "publish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            encode(resume=True, retry=True)
+    assert not open_store(tmp_path / "store").complete
+    assert len(encode(resume=True)) == 12

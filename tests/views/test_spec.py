@@ -32,6 +32,7 @@ def test_identity_tells_apart_what_changes_a_views_pixels():
         {"scale": (0, 1)},
         {"scale": (0.5, 1.1)},
         {"scale": (0.9, 0.5)},
+        {"scale": (0.9,)},
         {"ratio": (2, 1)},
         {"ratio": (1, float("inf"))},
         {"ratio": (float("nan"), 1)},

@@ -13,9 +13,9 @@ from toy import ToyEncoder
 from meantime import pipeline
 from meantime.preprocess import Preprocess
 from meantime.views import Places, Views, ViewSpec, join, joined, make_views, torch_crops
-from meantime.views.torch_crops import Feed, cutter
+from meantime.views.torch_crops import Feed
 
-CPU = cutter(torch.device("cpu"))
+CPU = Feed("cpu").cut
 SMALL = Preprocess(size=24, resize=28)
 
 

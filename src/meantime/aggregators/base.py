@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from meantime.meanshift.arrays import Array, array_namespace, log_softmax, softmax
+from meantime.meanshift.arrays import Array, array_namespace, log_and_softmax
 from meantime.meanshift.head import Head
 from meantime.meanshift.mode import check_share
 
@@ -39,7 +39,8 @@ class Aggregator(Protocol):
 def by_confidence(logits: Array) -> Array:
     """Return the views (…, N) of logits (…, N, K) in order of confidence: lowest entropy first."""
     xp = array_namespace(logits)
-    entropy = -xp.sum(softmax(logits) * log_softmax(logits), axis=-1)
+    log_p, p = log_and_softmax(logits)
+    entropy = -xp.sum(p * log_p, axis=-1)
     return xp.argsort(entropy, axis=-1, stable=True)
 
 

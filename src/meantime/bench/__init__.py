@@ -6,7 +6,7 @@
 
 from meantime.bench.cells import Cell, Table
 from meantime.bench.compare import Comparison, compare
-from meantime.bench.declare import TABLES, Row, TableSpec, table_named
+from meantime.bench.declare import TABLES, Row, TableSpec
 from meantime.bench.paper import published
 from meantime.bench.plugins import load_plugin
 from meantime.bench.predictions import Predictions
@@ -26,5 +26,4 @@ __all__ = [
     "compare",
     "load_plugin",
     "published",
-    "table_named",
 ]

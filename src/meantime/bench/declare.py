@@ -8,7 +8,6 @@ from typing import Literal
 from meantime import aggregators
 from meantime.aggregators import Aggregator
 from meantime.datasets import list_datasets
-from meantime.errors import MeantimeError
 from meantime.registry import Method, method_named
 
 Views = Literal["crop", "augmix", "diffusion"]
@@ -235,11 +234,3 @@ _ALL = (
     ),
 )
 TABLES: dict[str, TableSpec] = {spec.name: spec for spec in _ALL}
-
-
-def table_named(name: str) -> TableSpec:
-    """The table of that name or alias."""
-    for spec in _ALL:
-        if name == spec.name or name in spec.aliases:
-            return spec
-    raise MeantimeError(f"there is no table {name!r}; there are {', '.join(TABLES)}")

@@ -72,7 +72,7 @@ def _ask(bench: Bench, store: Store, names: list[str], n: int, reasons: dict[str
             jobs[name] = Job(name, row.resolve(), n, bench.heads.of(store, row))
         except UnavailableError as error:
             reasons[name] = str(error)
-    predictions, _ = run_pass(store, jobs, progress=bench.hearing(store))
+    predictions, _ = run_pass(store, jobs, progress=bench.hearing(store)) if jobs else ({}, {})
     return {str(name): p for name, p in predictions.items()}
 
 

@@ -44,10 +44,14 @@ class Search:
 
 
 class Remembering:
-    """A head that computes the logits of one array of views once, however many methods ask for them."""
+    """A head that computes the logits of one array of views once, however many methods ask for them.
 
-    def __init__(self, head: Head, views: Array) -> None:
+    MTA asks for those of a few images at a time, from several threads: it is given what is there already.
+    """
+
+    def __init__(self, head: Head, views: NDArray[Any]) -> None:
         self.head, self.views = head, views
+        self.thread_safe = getattr(head, "thread_safe", False)
         self._logits: Array | None = None
 
     @property
@@ -57,11 +61,19 @@ class Remembering:
 
     def __call__(self, x: Array) -> Array:
         """Return logits; those of the views are kept."""
-        if x is not self.views:
-            return self.head(x)
-        if self._logits is None:
-            self._logits = self.head(x)
-        return self._logits
+        if x is self.views:
+            self._logits = self.head(x) if self._logits is None else self._logits
+            return self._logits
+        rows = None if self._logits is None else self._rows(x)
+        return self.head(x) if rows is None or self._logits is None else self._logits[rows]
+
+    def _rows(self, x: Array) -> slice | None:
+        """Which of the images an array is the views of, seen by where it lies in memory."""
+        image = self.views.strides[0]
+        start, odd = divmod(x.__array_interface__["data"][0] - self.views.__array_interface__["data"][0], image)
+        alike = x.strides == self.views.strides and x.shape[1:] == self.views.shape[1:]
+        inside = not odd and start >= 0 and start + len(x) <= len(self.views)
+        return slice(start, start + len(x)) if alike and inside else None
 
     def adapt(self, views: Array) -> "Remembering":
         """Return itself: it was adapted before it was wrapped."""
@@ -138,15 +150,16 @@ def _groups(
     return [((n, subsets[place]), keys) for (n, place), keys in groups.items()]
 
 
-def _answers(views: Array, jobs: Mapping[Any, Job]) -> dict[Any, Array]:
+def _answers(views: NDArray[Any], jobs: Mapping[Any, Job]) -> dict[Any, Array]:
     """Logits (b, K) of every job on one array of views."""
-    adapted: dict[int, Remembering] = {}
+    adapted: dict[int, Head] = {}
     solved: dict[tuple[Aggregator, int], Aggregate] = {}
     found: dict[Any, Array] = {}
 
-    def remembering(head: Head) -> Remembering:
+    def remembering(head: Head) -> Head:
         if id(head) not in adapted:
-            adapted[id(head)] = Remembering(head.adapt(views), views)
+            own = head.adapt(views)  # one tuned on each image has nothing to share
+            adapted[id(head)] = own if hasattr(own, "__getitem__") else Remembering(own, views)
         return adapted[id(head)]
 
     for key, job in jobs.items():
@@ -156,7 +169,7 @@ def _answers(views: Array, jobs: Mapping[Any, Job]) -> dict[Any, Array]:
         if mode is not None:  # the same mode, read by another head: MTA + E after MTA
             found[key] = reader(mode)
             continue
-        solved[place] = job.method.aggregator(views, head, reader)
+        solved[place] = job.method.answer(views, head, reader)
         found[key] = solved[place].logits
     return found
 

@@ -48,7 +48,7 @@ class Bench:
             raise MeantimeError(f"metric is {self.metric!r}; expected one of {', '.join(METRICS)}")
         if self.n_views is not None and self.n_views < 1:
             raise MeantimeError(f"{self.n_views} views were asked for; expected at least 1")
-        self._subsets: dict[str, Indices] = {}
+        self._subsets: dict[tuple[str, int], Indices] = {}
 
     @property
     def encoder(self) -> str:
@@ -133,7 +133,8 @@ class Bench:
         """The numbers of ``count`` images, drawn once for a dataset and kept in a file for every later run."""
         if store.plan.images <= count:
             return None
-        if store.name not in self._subsets:
+        key = (store.plan.fingerprint, count)
+        if key not in self._subsets:
             file = self.out / "subsets" / f"{store.name}-{count}.json"
             if not file.is_file():
                 drawn = draw(store.plan.images, count)  # as `meantime encode --subset`
@@ -142,8 +143,8 @@ class Bench:
             saved: dict[str, Any] = json.loads(file.read_text())
             if saved["fingerprint"] != store.plan.fingerprint:
                 raise UnavailableError(f"{str(file)!r} was drawn from other images of {store.name}: move it away")
-            self._subsets[store.name] = np.array(saved["index"], np.int64)
-        return self._subsets[store.name]
+            self._subsets[key] = np.array(saved["index"], np.int64)
+        return self._subsets[key]
 
     def _measure(self, wanted: Wanted, name: str) -> None:
         if not wanted:

@@ -20,7 +20,9 @@ def fit(
     dataset: Annotated[str, typer.Argument(help="A name of `meantime datasets list`, a labelled folder, or a table")],
     root: Annotated[Path | None, typer.Option(help="Where a named dataset lies")] = None,
     labels: Annotated[str | None, typer.Option(help="Class names for your own data, if not those that occur")] = None,
-    shots: Annotated[int, typer.Option(help="Photos of each class to train with, or that a published prompt saw")] = 16,
+    shots: Annotated[
+        int | None, typer.Option(help="Photos of each class to train with (16), or that a published prompt saw")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Which photos are drawn; by default 0")] = None,
     m: Annotated[int, typer.Option(help="Tokens of a prompt: 4, or 16")] = 4,
     epochs: Annotated[int | None, typer.Option(help="Of a prompt; by default as published for so many shots")] = None,
@@ -56,7 +58,7 @@ def fit(
             root=root,
             labels=labels,
             encoder=encoder,
-            shots=shots,
+            shots=16 if shots is None else shots,
             seed=seed or 0,
             m=m,
             epochs=epochs,

@@ -4,7 +4,6 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,12 +154,3 @@ def _numbers(samples: Samples, keys: list[str]) -> tuple[int, ...]:
     if unknown:
         raise ValueError(f"there is no photo {unknown[0]!r}")
     return tuple(numbers[key] for key in keys)
-
-
-def without(dataset: Dataset, *draws: dict[str, Any]) -> Dataset:
-    """Return a dataset without the photos of some draws: what is left for a test of their heads."""
-    used = {key for draw in draws for keys in draw.values() for key in keys}
-    s = dataset.samples
-    rows = [i for i, key in enumerate(s.keys) if key not in used]
-    left = Samples([s.sources[i] for i in rows], [s.labels[i] for i in rows], [s.keys[i] for i in rows])
-    return Dataset(dataset.name, dataset.class_names, left, dataset.split, dataset.prompt)

@@ -32,7 +32,10 @@ def find_pools(dataset: str, root: str | Path | None = None, *, class_names: Seq
     """Load the splits of a dataset, by name or path, that shots are drawn from."""
     if dataset in list_datasets() or not Path(dataset).exists():
         train = load_dataset(dataset, root, "train", class_names=class_names)
-        return Pools(train, _split(dataset, root, "val", train) or train)
+        try:
+            return Pools(train, load_dataset(dataset, root, "val"))
+        except MeantimeError:  # ImageNet, for one, is published without it
+            return Pools(train, train)
     if not _has_split(Path(dataset), "train"):
         every = load_dataset(dataset, class_names=class_names)
         whole = Dataset(every.name, every.class_names, every.samples, "train", every.prompt)
@@ -40,16 +43,9 @@ def find_pools(dataset: str, root: str | Path | None = None, *, class_names: Seq
         return Pools(whole, whole, whole=True)
     train = load_dataset(dataset, split="train", class_names=class_names)
     _refuse_repeated(train)
-    val = _split(dataset, None, "val", train) if _has_split(Path(dataset), "val") else None
-    return Pools(train, val or train)
-
-
-def _split(dataset: str, root: str | Path | None, split: str, like: Dataset) -> Dataset | None:
-    own = None if dataset in list_datasets() else like.class_names
-    try:
-        return load_dataset(dataset, root, split, class_names=own)
-    except MeantimeError:  # ImageNet, for one, is published without it
-        return None
+    if not _has_split(Path(dataset), "val"):
+        return Pools(train, train)
+    return Pools(train, load_dataset(dataset, split="val", class_names=train.class_names))
 
 
 def _has_split(path: Path, split: str) -> bool:

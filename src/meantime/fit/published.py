@@ -30,14 +30,14 @@ def import_prompt(
     if kind not in (None, *PROMPTS):
         raise MeantimeError(f"a prompt can be that of {' or '.join(PROMPTS)}; {kind!r} was asked for")
     encoder = load_encoder(encoder)
-    origin, draw = Path(source).name, {}
+    origin, draw, drawn_from = Path(source).name, {}, None
     if is_head(source):
         old = head_info(source)
         if old.kind not in PROMPTS:
             raise MeantimeError(f"{str(source)!r} is a {old.kind} head; only a prompt can be carried to other classes")
         if kind not in (None, old.kind):
             raise MeantimeError(f"{str(source)!r} is a {old.kind} head; {kind!r} was asked for")
-        kind, origin, draw = old.kind, old.title, old.draw
+        kind, origin, draw, drawn_from = old.kind, old.title, old.draw, old.drawn_from or old.dataset
         shots, seed = old.shots, old.seed
         learned = load_head(source, encoder_identity=encoder.identity)
         assert isinstance(learned, PromptHead)
@@ -57,5 +57,6 @@ def import_prompt(
         int(context.shape[0]),
         {"prompt from": origin},
         draw,
+        drawn_from,
     )
     return Fitted(head, info, save_head(out, head, info), (f"the prompt of {origin}",))

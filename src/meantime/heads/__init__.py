@@ -2,7 +2,7 @@
 
 from meantime.heads.ensemble import ensemble_head
 from meantime.heads.named import HeadName, make_heads
-from meantime.heads.saved import HeadInfo, find_head, head_info, load_head, save_head
+from meantime.heads.saved import HeadInfo, head_info, load_head, save_head
 from meantime.heads.tip_adapter import TipAdapterHead
 from meantime.meanshift.head import Head, TextHead
 
@@ -13,7 +13,6 @@ __all__ = [
     "TextHead",
     "TipAdapterHead",
     "ensemble_head",
-    "find_head",
     "head_info",
     "load_head",
     "make_heads",

@@ -32,6 +32,8 @@ def ensemble_head(classes: Array, logit_scale: float = 100.0, reduction: Reducti
 class _Prompts:
     """P heads, asked one after the other so that memory does not grow with P."""
 
+    thread_safe = True
+
     def __init__(self, heads: list[TextHead]) -> None:
         self.heads = heads
 

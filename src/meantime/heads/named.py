@@ -52,7 +52,8 @@ def photos_used(names: Collection[HeadName], encoder: Encoder, labels: Labels, d
     """Return the keys of the photos of a dataset that saved heads among these were fitted on: no test may have them."""
     learned = {name.partition("@")[2] or name if name.partition("@")[0] in TUNED else name for name in names}
     infos = [head_info(head_place(name, encoder, labels)) for name in learned - {"text", "ensemble", *TUNED}]
-    return {key for info in infos if info.dataset == dataset for keys in info.draw.values() for key in keys}
+    fitted = [info for info in infos if (info.drawn_from or info.dataset) == dataset]
+    return {key for info in fitted for keys in info.draw.values() for key in keys}
 
 
 def head_place(name: str, encoder: Encoder, labels: Labels) -> Path:

@@ -5,7 +5,7 @@ taken out.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from meantime.errors import MeantimeError
 from meantime.extras import optional
@@ -26,15 +26,7 @@ def train(
     *,
     logit_scale: float,
     lambda_: float = 1.0,
-    m: int = 4,
-    init: Literal["words", "random"] = "words",
-    epochs: int,
-    batch: int = 32,
-    lr: float = 0.002,
-    momentum: float = 0.9,
-    weight_decay: float = 5e-4,
-    seed: int = 0,
-    progress: coop.Progress | None = None,
+    **settings: Any,
 ) -> Tensor:
     """Return the context (M, width) after the last step; settings are CoOp's, the teacher is the initial prompt."""
     if not 0 <= lambda_ <= 1:
@@ -48,22 +40,7 @@ def train(
         (g_b,) = torch.autograd.grad(known, context, retain_graph=True)
         return project(coop.cross_entropy_gradient(context, logits, labels, x), g_b, lambda_)
 
-    return coop.train(
-        prompter,
-        features,
-        labels,
-        logit_scale=logit_scale,
-        m=m,
-        init=init,
-        epochs=epochs,
-        batch=batch,
-        lr=lr,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        seed=seed,
-        progress=progress,
-        gradient=gradient,
-    )
+    return coop.train(prompter, features, labels, logit_scale=logit_scale, gradient=gradient, **settings)
 
 
 def project(g_a: Tensor, g_b: Tensor, lambda_: float = 1.0) -> Tensor:

@@ -51,6 +51,7 @@ class HeadInfo:
     m: int | None = None  # tokens of a prompt
     settings: dict[str, Any] = field(default_factory=dict)
     draw: dict[str, Any] = field(default_factory=dict)  # keys of the photos that trained and validated it
+    drawn_from: str | None = None  # the dataset of these photos, where a prompt was carried to another one
 
     @property
     def title(self) -> str:
@@ -86,7 +87,8 @@ def save_head(folder: str | Path, head: LearnedHead, info: HeadInfo) -> Path:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # The description last, and each in one stroke: a folder with it is whole.
+        # The description goes first and comes last, each file in one stroke: a folder with it is whole.
+        (folder / JSON).unlink(missing_ok=True)
         _replace(folder / TENSORS, safetensors.save(arrays))
         _replace(folder / JSON, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
     except OSError as error:
@@ -138,6 +140,9 @@ def load_head(
     except (OSError, ValueError, SafetensorError) as error:
         raise MeantimeError(f"{str(folder / TENSORS)!r} cannot be read ({error}): fit the head again") from error
     rows = np.arange(len(info.classes)) if classes is None else _rows(folder, info, classes)
+    lacking = {"classes", *(("ctx",) if info.kind in PROMPTS else ("keys", "labels"))} - tensors.keys()
+    if lacking:
+        raise MeantimeError(f"{str(folder / TENSORS)!r} lacks {', '.join(sorted(lacking))}: fit the head again")
     if info.kind in PROMPTS:
         return PromptHead(tensors["ctx"], tensors["classes"][rows], scalars["logit_scale"])
     labels = np.full(len(info.classes), -1)
@@ -173,24 +178,6 @@ def _rows(folder: Path, info: HeadInfo, classes: Sequence[str]) -> Any:
 def saved_heads(folder: str | Path) -> dict[Path, HeadInfo]:
     """Every head below a folder, by its path."""
     return {path.parent: head_info(path.parent) for path in sorted(Path(folder).glob(f"**/{JSON}"))}
-
-
-def find_head(
-    folder: str | Path,
-    kind: str,
-    *,
-    dataset: str | None = None,
-    encoder: str | None = None,
-    shots: int | None = None,
-    seed: int | None = None,
-    m: int | None = None,
-) -> Path | None:
-    """Return the folder below ``folder`` of the first head that is all of this; None leaves a thing open.
-
-    Of a published prompt shots and seed may be unknown: it fits where no head is known to fit.
-    """
-    found = heads_for(saved_heads(folder), kind, dataset=dataset, encoder=encoder, shots=shots, seed=seed, m=m)
-    return next(iter(found), None)
 
 
 def heads_for(heads: Mapping[Path, HeadInfo], kind: str, **wanted: Any) -> dict[Path, HeadInfo]:

@@ -37,6 +37,8 @@ SCALES = {
 class TipAdapterHead:
     """Keys (n, d) with labels (n,) in 0..K-1, beside class embeddings (K, d). A class may have no key at all."""
 
+    thread_safe = True
+
     def __init__(
         self,
         keys: Array,

@@ -7,6 +7,7 @@ forward before them is the same for every image.
 
 import math
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -114,19 +115,25 @@ class TunedHead:
 
     def __getitem__(self, image: int) -> "TunedHead":
         """Return the head of one image (along the first axis)."""
-        return TunedHead(self.classes[image], self.logit_scale)
+        head = copy(self)
+        head.classes = self.classes[image]
+        return head
 
     def __call__(self, x: Array) -> Array:
-        """Return the logits of each image's views (…, N, d), (…, N, K), or of one embedding each, (…, d)."""
+        """Return the logits of each image's views (…, N, d), (…, N, K), or of one embedding each, (…, d).
+
+        The head of a single image reads any number of embeddings.
+        """
         xp = array_namespace(x)
         images = tuple(self.classes.shape[:-2])
         classes = xp.astype(self.classes, x.dtype, copy=False)
-        if tuple(x.shape[:-2]) == images:
+        if not images or tuple(x.shape[:-2]) == images:
             return self.logit_scale * xp.matmul(x, xp.matrix_transpose(classes))
-        if tuple(x.shape[x.ndim - 1 - len(images) : -1]) != images:
+        if tuple(x.shape[:-1]) != images:
             raise MeantimeError(
                 f"a prompt was tuned for each of {images} images, but embeddings of shape {tuple(x.shape)} were given; "
-                f"expected {(*images, 'N', x.shape[-1])} or {(*images, x.shape[-1])}, of the same images"
+                f"expected {(*images, 'N', x.shape[-1])} or {(*images, x.shape[-1])}, of the same images; "
+                "head[i] is that of image i"
             )
         return self.logit_scale * xp.matmul(classes, x[..., None])[..., 0]
 

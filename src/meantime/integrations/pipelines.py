@@ -90,7 +90,8 @@ class ZeroShotImageClassification:
         if bias is not None:
             if prediction.embedding is None:
                 raise MeantimeError("this method votes and gives no embedding for SigLIP's sigmoid: use mta or mean")
-            logits = np.asarray(classifier.heads["text"](prediction.embedding[None]))[0] + bias
+            reader = classifier.heads[classifier.method.reader]
+            logits = np.asarray(reader(prediction.embedding[None]))[0] + bias
             scores = 1 / (1 + np.exp(-logits.astype(np.float64)))
             order = np.argsort(-scores, kind="stable")
             pairs = [(prediction.names[i], float(scores[i])) for i in order]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from meantime.errors import MeantimeError
 from meantime.heads import TextHead
 from meantime.meanshift import softmax
-from meantime.meanshift.arrays import unit
+from meantime.meanshift.arrays import to_floats, unit
 from meantime.registry import Method, method_named
 
 TOGETHER = 64  # images solved in one step: memory stays flat
@@ -81,7 +81,7 @@ class EmbeddingClassifier:
         views = views[:, None] if views.ndim == 2 else views
         if views.ndim != 3 or views.shape[-1] != head.dim:
             raise MeantimeError(f"X has shape {np.shape(X)}; expected (n, N, {head.dim}) or (n, {head.dim})")
-        views = unit("X", views if views.dtype.kind == "f" else views.astype(np.float64))
+        views = unit("X", to_floats(views if views.dtype.kind == "f" else views.astype(np.float64)))
         parts = [
             np.asarray(method(views[i : i + TOGETHER], {"text": head}).logits) for i in range(0, len(views), TOGETHER)
         ]

@@ -176,14 +176,14 @@ def machine_epsilon(x: Array) -> float:
     return 2.0**-52 if x.dtype == array_namespace(x).float64 else 2.0**-23
 
 
-def _largest(x: Array) -> Array:
+def largest(x: Array) -> Array:
     """Maximum along the last axis, kept. NumPy's reduction itself is twice as fast as the function around it."""
     if isinstance(x, np.ndarray):
         return np.maximum.reduce(x, axis=-1, keepdims=True)
     return array_namespace(x).max(x, axis=-1, keepdims=True)
 
 
-def _total(x: Array) -> Array:
+def total(x: Array) -> Array:
     """Sum along the last axis, kept."""
     if isinstance(x, np.ndarray):
         return np.add.reduce(x, axis=-1, keepdims=True)
@@ -192,8 +192,8 @@ def _total(x: Array) -> Array:
 
 def softmax(logits: Array) -> Array:
     """Softmax over the last axis, safe for any finite logits (Eq. 2)."""
-    e = array_namespace(logits).exp(logits - _largest(logits))
-    return e / _total(e)
+    e = array_namespace(logits).exp(logits - largest(logits))
+    return e / total(e)
 
 
 def log_softmax(logits: Array) -> Array:
@@ -204,7 +204,7 @@ def log_softmax(logits: Array) -> Array:
 def log_and_softmax(logits: Array) -> tuple[Array, Array]:
     """Both, for the price of one exponential."""
     xp = array_namespace(logits)
-    z = logits - _largest(logits)
+    z = logits - largest(logits)
     e = xp.exp(z)
-    total = _total(e)
-    return z - xp.log(total), e / total
+    z_total = total(e)
+    return z - xp.log(z_total), e / z_total

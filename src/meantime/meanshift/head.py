@@ -24,6 +24,8 @@ class Head(Protocol):
 class TextHead:
     """Cosine with class embeddings (K, d), times the encoder's temperature tau (Eq. 2)."""
 
+    thread_safe = True  # a head that says so may be asked by several threads at once
+
     def __init__(self, classes: Array, logit_scale: float = 100.0, *, name: str = "classes") -> None:
         classes = as_floats(name, classes, 2, "(K, d)")
         if classes.ndim != 2:

@@ -145,7 +145,7 @@ def mta(
     *leading, n, d = views.shape
     flat = array_namespace(views).reshape(views, (-1, n, d))
     count = flat.shape[0]
-    threads = _threads(flat, head)
+    threads = _threads(flat, head, read)
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
     size = count if trace else _equal_share(count, _chunk_size(n, d, len(settings[0]), read), threads)
 
@@ -226,6 +226,8 @@ def _relations(views: Array, head: HeadLike, rho: float, variant: Variant, affin
         part = views[i : min(i + few, count), ...]
         G = gram(to_widest(part))
         W = vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
+        if not every(xp.isfinite(W)):
+            raise MeantimeError("the head gave NaN or infinity as a logit of a view: check what it computes")
         return G, W if variant.diagonal else without_diagonal(W), bandwidth(squared_distances(G), rho, divisor=divisor)
 
     found = [some(i) for i in range(0, count, few)]
@@ -293,12 +295,12 @@ def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: fl
     return head
 
 
-def _threads(views: Array, head: HeadLike) -> int:
+def _threads(views: Array, head: HeadLike, reader: HeadLike) -> int:
     """How many threads share images (B, N, d).
 
     Another's head may not bear to be called from several; PyTorch and GPUs share their work out themselves.
     """
-    ours = isinstance(views, np.ndarray) and isinstance(head, TextHead)
+    ours = isinstance(views, np.ndarray) and all(getattr(h, "thread_safe", False) for h in (head, reader))
     return available_cores() if ours and views.shape[0] * _numbers(views, head) >= WORTH_THREADS else 1
 
 

@@ -4,6 +4,7 @@ NumPy's library for products (OpenBLAS) gives every product all cores, one produ
 gain nothing from that, and exponentials and sums have one core anyway.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,8 +20,54 @@ B = TypeVar("B")
 # A step on fewer numbers than this costs little more than calling NumPy.
 SMALL_STEP = 2**16
 
-_SHARING = Lock()
-_TURN = Lock()
+
+class _Process:
+    """What solving threads of one process have in common.
+
+    OpenBLAS's setting is the whole process's: the first who wants products on one core sets it, the last gives all
+    cores back.
+    """
+
+    def __init__(self) -> None:
+        self.gate, self.turn = Lock(), Lock()
+        self.inside = 0
+        self.before: list[int] = []
+
+    def enter(self) -> bool:
+        """Set products to one core; return whether nobody else has."""
+        with self.gate:
+            self.inside += 1
+            if self.inside == 1:
+                self.before = [library.num_threads for library in _products()]
+                _one_core_for_products()
+            return self.inside == 1
+
+    def leave(self) -> None:
+        """Give the cores back, unless others are still inside."""
+        with self.gate:
+            self.inside -= 1
+            if self.inside == 0:
+                self.give_back()
+
+    def give_back(self) -> None:
+        """Set products as they were before the first who entered."""
+        for library, count in zip(_products(), self.before, strict=True):
+            library.set_num_threads(count)
+
+
+_here = _Process()
+
+
+def _after_fork() -> None:
+    """A forked process has none of the threads that were inside, and its locks stay as they left them."""
+    global _here
+    if _here.inside:
+        _here.give_back()
+    _here = _Process()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -28,20 +75,17 @@ def sharing(threads: int) -> Iterator[int]:
     """Yield how many threads may share the work; inside, matrix products take one core.
 
     One stays inside from the first product to the last: after one on all cores, OpenBLAS's own threads keep spinning
-    for a while and take the cores from ours. Its setting is the whole process's, so only one caller at a time has it
-    changed; others do with the thread they have.
+    for a while and take the cores from ours. Of callers that overlap one shares, others do with the thread they have.
     """
-    if threads == 1 or not _SHARING.acquire(blocking=False):
+    if threads == 1:
         yield 1
         return
-    before = [library.num_threads for library in _products()]
+    here = _here
+    alone = here.enter()
     try:
-        _one_core_for_products()
-        yield threads
+        yield threads if alone else 1
     finally:
-        for library, count in zip(_products(), before, strict=True):
-            library.set_num_threads(count)
-        _SHARING.release()
+        here.leave()
 
 
 @contextmanager
@@ -60,7 +104,7 @@ def in_turn(numbers: int) -> Iterator[None]:
     if numbers >= SMALL_STEP:
         yield
         return
-    with _TURN:
+    with _here.turn:
         yield
 
 

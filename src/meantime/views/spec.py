@@ -41,7 +41,10 @@ class ViewSpec:
             raise MeantimeError(f"augment is {self.augment!r}; expected one of {', '.join(get_args(Augment))}")
         if self.resample not in get_args(Resample):
             raise MeantimeError(f"resample is {self.resample!r}; expected one of {', '.join(get_args(Resample))}")
-        for name, (low, high), limit in (("scale", self.scale, 1.0), ("ratio", self.ratio, float("inf"))):
+        for name, limits, limit in (("scale", self.scale, 1.0), ("ratio", self.ratio, float("inf"))):
+            if len(limits) != 2:
+                raise MeantimeError(f"{name} is {limits!r}; expected two numbers, low and high")
+            low, high = limits
             if not 0 < low <= high <= limit or high == float("inf"):
                 raise MeantimeError(
                     f"{name} is ({low}, {high}); expected 0 < low <= high"

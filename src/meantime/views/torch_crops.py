@@ -22,11 +22,6 @@ MOST = 64_000_000  # numbers between the two products, or in their weights: boxe
 LARGEST = 24_000_000  # pixels of an image: the work grows with them, and reduced copies (Pillow) are better above
 
 
-def cutter(device: Any) -> Cut:
-    """Return what cuts boxes (n, 4) out of (H, W, 3) and gives a tensor (n, size, size, 3) on a device."""
-    return Feed(device).cut
-
-
 class Feed:
     """The way of pixels to a device, beside what the device computes.
 
