@@ -100,6 +100,16 @@ def test_of_callers_that_overlap_one_shares_and_the_setting_is_as_it_was():
     assert products() == before
 
 
+def test_callers_that_overlap_take_a_core_each():
+    before = products()
+    with sharing(1):
+        assert products() == before
+        with sharing(1) as threads:  # as a thread of the same process would
+            assert threads == 1
+            assert products() == [1] * len(before)
+    assert products() == before
+
+
 def test_on_one_core_nobody_shares():
     before = products()
     with on_one_core():

@@ -24,23 +24,24 @@ SMALL_STEP = 2**16
 class _Process:
     """What solving threads of one process have in common.
 
-    OpenBLAS's setting is the whole process's: the first who wants products on one core sets it, the last gives all
-    cores back.
+    OpenBLAS's setting is the whole process's: the first who wants products on one core sets it, the last of all gives
+    the cores back.
     """
 
     def __init__(self) -> None:
         self.gate, self.turn = Lock(), Lock()
         self.inside = 0
-        self.before: list[int] = []
+        self.before: list[int] = []  # cores of products, while they take one
 
-    def enter(self) -> bool:
-        """Set products to one core; return whether nobody else has."""
+    def enter(self, threads: int) -> int:
+        """Return how many threads the caller may have; products keep all cores for one caller who wants no threads."""
         with self.gate:
             self.inside += 1
-            if self.inside == 1:
+            alone = self.inside == 1
+            if not self.before and (threads > 1 or not alone):
                 self.before = [library.num_threads for library in _products()]
                 _one_core_for_products()
-            return self.inside == 1
+            return threads if alone else 1
 
     def leave(self) -> None:
         """Give the cores back, unless others are still inside."""
@@ -50,9 +51,10 @@ class _Process:
                 self.give_back()
 
     def give_back(self) -> None:
-        """Set products as they were before the first who entered."""
-        for library, count in zip(_products(), self.before, strict=True):
-            library.set_num_threads(count)
+        """Set products as they were before."""
+        for library, count in zip(_products(), self.before, strict=False):
+            _set(library, count)
+        self.before = []
 
 
 _here = _Process()
@@ -61,8 +63,7 @@ _here = _Process()
 def _after_fork() -> None:
     """A forked process has none of the threads that were inside, and its locks stay as they left them."""
     global _here
-    if _here.inside:
-        _here.give_back()
+    _here.give_back()
     _here = _Process()
 
 
@@ -72,18 +73,15 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def sharing(threads: int) -> Iterator[int]:
-    """Yield how many threads may share the work; inside, matrix products take one core.
+    """Yield how many threads may share the work; if several, or if callers overlap, matrix products take one core.
 
     One stays inside from the first product to the last: after one on all cores, OpenBLAS's own threads keep spinning
     for a while and take the cores from ours. Of callers that overlap one shares, others do with the thread they have.
     """
-    if threads == 1:
-        yield 1
-        return
     here = _here
-    alone = here.enter()
+    allowed = here.enter(threads)
     try:
-        yield threads if alone else 1
+        yield allowed
     finally:
         here.leave()
 
@@ -125,4 +123,9 @@ def _products() -> list[LibController]:
 
 def _one_core_for_products() -> None:
     for library in _products():
-        library.set_num_threads(1)
+        _set(library, 1)
+
+
+def _set(library: LibController, count: int) -> None:
+    # threadpoolctl lets only the first thread that ever asked change OpenBLAS; here `_Process` keeps order among all
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
