@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from meantime import MeantimeError, Method, TextHead, add_method, methods
 from meantime.aggregators import Aggregate
@@ -36,3 +37,37 @@ def test_unknown_method_lists_those_there_are():
 def test_the_list_is_a_copy():
     methods().clear()
     assert "mta" in methods()
+
+
+@pytest.mark.parametrize("name", ["clip", "mean", "confidence", "mta", "zero", "meanshift"])
+def test_embeddings_of_any_length_and_kind_give_the_same_answer(name):
+    rng = np.random.default_rng(0)
+    views, heads = rng.standard_normal((3, 9, 4)), {"text": TextHead(np.eye(4), 10.0)}
+    expected = methods()[name](views, heads)
+    assert_allclose(expected.probabilities.sum(axis=-1), 1)
+    np.testing.assert_array_equal(expected.labels, expected.logits.argmax(axis=-1))
+    for other in (10 * views, views.tolist(), views.astype(np.float32)):
+        got = methods()[name](other, heads)
+        assert_allclose(got.logits, expected.logits, atol=1e-3)
+    assert methods()[name](views.astype(np.float16), heads).logits.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("views", "heads", "message"),
+    [
+        (np.full((2, 3), np.nan), {"text": TextHead(np.eye(3))}, "views .* NaN"),
+        (np.ones(3), {"text": TextHead(np.eye(3))}, "views must have shape"),
+        (np.ones((2, 3)), {"text": TextHead(np.eye(4))}, r"'text' reads embeddings of 4 dimensions, .* \(2, 3\)"),
+        (np.ones((2, 3)), {"ensemble": TextHead(np.eye(3))}, "needs the head 'text', .* given 'ensemble'"),
+        (np.ones((2, 3)), TextHead(np.eye(3)), "needs the head 'text', .* given TextHead"),
+    ],
+)
+def test_what_is_wrong_with_the_input_of_a_method_is_said(views, heads, message):
+    with pytest.raises(MeantimeError, match=message):
+        methods()["clip"](views, heads)
+
+
+def test_a_head_of_ones_own_reads_what_it_sees():
+    method = Method(methods()["mta"].aggregator, "by another head", "tree")
+    assert method.heads == {"tree"}
+    assert method(np.eye(3), {"tree": TextHead(np.eye(3))}).logits.shape == (3,)

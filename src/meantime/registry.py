@@ -15,7 +15,7 @@ from meantime.errors import MeantimeError
 from meantime.heads import HeadName
 from meantime.heads.named import TUNED
 from meantime.heads.saved import KINDS, PROMPTS, head_info, is_head
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, as_floats, is_unit, unit
 from meantime.meanshift.head import Head
 
 _TEXTS = ("text", "ensemble")
@@ -28,7 +28,10 @@ class Method:
     aggregator: Aggregator
     summary: str
     head: HeadName = "text"
-    reader: HeadName = "text"
+    reader: HeadName = ""  # by default the head itself
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reader", self.reader or self.head)
 
     @property
     def heads(self) -> set[HeadName]:
@@ -48,9 +51,27 @@ class Method:
         return ", ".join([*fitted, *(["the extra torch"] if parts and parts[0] in TUNED else [])])
 
     def __call__(self, views: Array, heads: Mapping[HeadName, Head]) -> Aggregate:
-        """Answer for images with unit views (…, N, d)."""
+        """Answer for images with views (…, N, d), given the heads by name: {"text": TextHead(classes)}."""
+        views = as_floats("views", views, 2, "(…, N, d)")
+        views = views if is_unit(views) else unit("views", views)
+        self._check(views, heads)
         head = heads[self.head].adapt(views)
         return self.answer(views, head, head if self.reader == self.head else heads[self.reader])
+
+    def _check(self, views: Array, heads: Mapping[HeadName, Head]) -> None:
+        there = heads if isinstance(heads, Mapping) else {}
+        lacking = sorted(self.heads - there.keys())
+        if lacking:
+            raise MeantimeError(
+                f"this method needs the head {', '.join(map(repr, lacking))}, given by name as in "
+                f"{{{lacking[0]!r}: TextHead(…)}}; it was given {', '.join(map(repr, there)) or type(heads).__name__}"
+            )
+        for name in self.heads:
+            d = getattr(heads[name], "dim", views.shape[-1])
+            if d != views.shape[-1]:
+                raise MeantimeError(
+                    f"the head {name!r} reads embeddings of {d} dimensions, but views has shape {tuple(views.shape)}"
+                )
 
     def answer(self, views: Array, head: Head, reader: Head) -> Aggregate:
         """Answer with heads that are adapted to the views already."""

@@ -8,7 +8,7 @@ import pytest
 import reference
 import torch
 
-from meantime import MeantimeError, mean_shift, mta
+from meantime import MeantimeError, TextHead, mean_shift, mta
 from meantime.meanshift import VARIANTS
 
 VIEWS, CLASSES = reference.problem(0)  # (8, 5), (4, 5)
@@ -45,6 +45,8 @@ BAD_ARRAYS = [
     (lambda x: ["cat", "dog"], ["cat"]),
     (lambda x: None, ["NoneType"]),
     (lambda x: "cat", ["str"]),
+    (lambda x: np.ma.masked_array(x, x > 1), ["masked"]),
+    (lambda x: np.array([[1.0, 0.0], [1.0]], dtype=object), ["ragged"]),
 ]
 ids = ["-".join(words) for _, words in BAD_ARRAYS]
 
@@ -102,6 +104,14 @@ def test_bad_classes_and_readers_are_named(argument, make, words):
         ({"lambda_": INF}, ["lambda_", "inf"]),
         ({"lambda_": [4.0, -2.0]}, ["lambda_", "-2.0"]),
         ({"lambda_": []}, ["lambda_", "0"]),
+        ({"lambda_": "4"}, ["lambda_", "number", "'4'"]),
+        ({"lambda_": None}, ["lambda_", "number", "None"]),
+        ({"lambda_y": [1.0, "x"]}, ["lambda_y", "number", "'x'"]),
+        ({"rho": "0.3"}, ["rho", "number", "'0.3'"]),
+        ({"logit_scale": None}, ["logit_scale", "number", "None"]),
+        ({"logit_scale": [1.0, 2.0]}, ["logit_scale", "number"]),
+        ({"classes": TextHead(CLASSES[:, :3])}, ["classes", "3 dimensions", "(8, 5)"]),
+        ({"classes": lambda x: x * NAN}, ["head", "NaN"]),
         ({"lambda_": [1.0, 2.0], "lambda_y": [1.0, 2.0, 3.0]}, ["lambda_", "lambda_y", "2", "3"]),
         ({"lambda_y": 0.0}, ["lambda_y", "0.0"]),
         ({"lambda_y": -0.2}, ["lambda_y", "-0.2"]),
@@ -194,3 +204,22 @@ def test_the_models_own_logit_scale_can_be_given():
     result = mta(torch.asarray(VIEWS), torch.asarray(CLASSES), logit_scale=scale)
     assert not result.logits.requires_grad
     np.testing.assert_allclose(mta(VIEWS, CLASSES, logit_scale=scale).logits, result.logits, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.astype(">f4"),
+        lambda x: np.array([*x, None], dtype=object)[:-1],  # a column of a table
+        lambda x: np.asfortranarray(x),
+        lambda x: x[:, ::-1][:, ::-1],
+    ],
+)
+def test_arrays_that_are_stored_otherwise_are_as_good(make):
+    np.testing.assert_allclose(mta(make(VIEWS), CLASSES).inlierness, mta(VIEWS, CLASSES).inlierness, atol=1e-4)
+
+
+@pytest.mark.parametrize("tolerance", [NAN, -1.0])
+def test_a_tolerance_that_is_none(tolerance):
+    with pytest.raises(MeantimeError, match="tolerance must be zero or positive"):
+        mean_shift(VIEWS, tolerance=tolerance)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from meantime.meanshift.arrays import Array, array_namespace, log_and_softmax
+from meantime.meanshift.arrays import Array, array_namespace, log_and_softmax, softmax
 from meantime.meanshift.head import Head
 from meantime.meanshift.mode import check_share
 
@@ -16,6 +16,16 @@ class Aggregate:
     logits: Array  # (…, K)
     weights: Array  # (…, N), on the simplex
     mode: Array | None  # (…, d), unit length; None where an answer is not the reading of an embedding
+
+    @property
+    def probabilities(self) -> Array:
+        """Softmax of the logits, (…, K)."""
+        return softmax(self.logits)
+
+    @property
+    def labels(self) -> Array:
+        """Index of the best class, (…)."""
+        return array_namespace(self.logits).argmax(self.logits, axis=-1)
 
 
 def joined(answers: Sequence[Aggregate]) -> Aggregate:

@@ -11,7 +11,7 @@ from meantime.aggregators import Aggregate, Aggregator
 from meantime.bench.predictions import Predictions, plain_names
 from meantime.datasets import list_datasets
 from meantime.meanshift import mta, softmax
-from meantime.meanshift.arrays import Array
+from meantime.meanshift.arrays import Array, unit
 from meantime.meanshift.head import Head
 from meantime.registry import Method
 from meantime.store import Store
@@ -99,9 +99,10 @@ def run_pass(
     for batch in store.batches(BATCH, views=max(n for (n, _), _ in groups)):
         for (n, subset), group in groups:
             chosen = slice(None) if subset is None else np.isin(batch.index, subset)
-            views = np.ascontiguousarray(batch.views[chosen, :n])
+            views = batch.views[chosen, :n]
             if not len(views):
                 continue
+            views = unit("views", np.ascontiguousarray(views))  # a store holds them in halves, a little off
             labels = batch.labels[chosen]
             keys = np.array(batch.keys, object)[chosen]
             logits = _answers(views, {key: jobs[key] for key in group if key in jobs})

@@ -55,27 +55,53 @@ def _library(xp: Namespace) -> str:
 def checked(name: str, x: Array, rank: int, layout: str) -> Array:
     """Check that ``x`` holds floats in at least ``rank`` axes, none empty; return it as an array.
 
-    Plain (nested) lists become NumPy arrays, since that is how embeddings arrive from an HTTP API.
+    Plain (nested) lists become NumPy arrays, since that is how embeddings arrive from an HTTP API; so do arrays of
+    arrays, a table's column.
     """
-    if isinstance(x, list | tuple):
-        try:
-            x = np.asarray(x, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise MeantimeError(f"{name} must be {layout}, but the nested list is ragged: {error}") from error
+    rows = isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1
+    if isinstance(x, list | tuple) or rows:
+        x = _from_rows(name, x, layout)
+    if isinstance(x, np.ma.MaskedArray):
+        raise MeantimeError(
+            f"{name} is a masked array, and what is behind a mask cannot be left out: give whole vectors"
+        )
     _namespace_of(name, x)
     shape = tuple(x.shape)
     if x.ndim < rank:
         raise MeantimeError(f"{name} must have shape {layout}, but its shape is {shape}")
     if 0 in shape:
         raise MeantimeError(f"{name} must have shape {layout} with no empty axis, but its shape is {shape}")
-    # By name: NumPy's bfloat16 (of ml_dtypes) is unknown to isdtype
-    if "float" not in str(x.dtype):
+    # By name: NumPy's bfloat16 (of ml_dtypes) is unknown to isdtype; and by kind: ">f4" has no such name
+    if "float" not in str(x.dtype) and getattr(x.dtype, "kind", "") != "f":
         raise MeantimeError(
             f"{name} must hold floating-point numbers, but its dtype is {x.dtype} (shape {shape}): "
             "embeddings are real numbers; convert with .astype('float32') if these really are"
         )
     # A tensor may be part of a training graph: the solver is not differentiated
     return x.detach() if hasattr(x, "detach") else x
+
+
+def _from_rows(name: str, rows: Any, layout: str) -> Array:
+    """Return nested lists, or an array of arrays, as one array."""
+    inner = rows
+    while isinstance(inner, list | tuple | np.ndarray) and len(inner):
+        inner = inner[0]
+    if isinstance(inner, str):
+        raise MeantimeError(f"{name} must hold embeddings {layout}, but it holds the text {inner!r}: encode it first")
+    try:
+        return np.asarray(list(rows), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise MeantimeError(f"{name} must be {layout}, but its rows are ragged: {error}") from error
+
+
+def number(name: str, x: Any) -> float:
+    """Return a number given as one, or as an array or parameter that holds one."""
+    try:
+        if isinstance(x, str):
+            raise TypeError
+        return float(x.detach() if hasattr(x, "detach") else x)  # models keep their temperature as a parameter
+    except (TypeError, ValueError) as error:
+        raise MeantimeError(f"{name} must be a number, but it is {x!r}") from error
 
 
 def to_floats(x: Array) -> Array:

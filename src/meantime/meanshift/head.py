@@ -4,7 +4,7 @@ import math
 from typing import Protocol, Self
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, array_namespace, as_floats, is_unit, unit
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, is_unit, number, unit
 
 
 class Head(Protocol):
@@ -30,9 +30,7 @@ class TextHead:
         classes = as_floats(name, classes, 2, "(K, d)")
         if classes.ndim != 2:
             raise MeantimeError(f"{name} must have shape (K, d), but its shape is {tuple(classes.shape)}")
-        if hasattr(logit_scale, "detach"):  # models keep it as a parameter
-            logit_scale = logit_scale.detach()
-        logit_scale = float(logit_scale)
+        logit_scale = number("logit_scale", logit_scale)
         if not (logit_scale > 0 and math.isfinite(logit_scale)):
             raise MeantimeError(f"logit_scale must be positive and finite, but it is {logit_scale}")
         self.logit_scale = logit_scale

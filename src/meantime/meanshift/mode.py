@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, as_floats, every, namespace, to_widest, unit
+from meantime.meanshift.arrays import Array, as_floats, every, namespace, number, to_widest, unit
 from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.solver import Mode, diagonal_of, mode_at, seek_mode
 
@@ -54,6 +54,8 @@ def mean_shift(
     check_share("rho", rho)
     if h2 is not None and not h2 > 0:
         raise MeantimeError(f"h2 (the squared bandwidth) must be positive, not {h2}")
+    if not tolerance >= 0:
+        raise MeantimeError(f"tolerance must be zero or positive, not {tolerance}")
     if max_iter < 1:
         raise MeantimeError(f"max_iter must be at least 1, not {max_iter}")
     points = as_floats("points", points, 2, "(…, N, d)")
@@ -112,5 +114,5 @@ def mean_shift(
 
 def check_share(name: str, share: float) -> None:
     """Raise unless ``share`` lies in (0, 1]."""
-    if not 0 < share <= 1:
+    if not 0 < number(name, share) <= 1:
         raise MeantimeError(f"{name} is a share of the views and must lie in (0, 1], but it is {share}")

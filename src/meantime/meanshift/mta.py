@@ -20,6 +20,7 @@ from meantime.meanshift.arrays import (
     is_unit,
     machine_epsilon,
     namespace,
+    number,
     softmax,
     to_floats,
     to_widest,
@@ -259,8 +260,8 @@ def _in_library_of(array: Array, result: MTAResult) -> MTAResult:
 
 def _settings(lambda_: Any, lambda_y: Any) -> tuple[list[float], list[float]]:
     """Return both as lists of one length, checked."""
-    first = [float(lambda_)] if _is_number(lambda_) else [float(x) for x in lambda_]
-    second = [float(lambda_y)] if _is_number(lambda_y) else [float(x) for x in lambda_y]
+    first = [number("lambda_", x) for x in ([lambda_] if _is_number(lambda_) else lambda_)]
+    second = [number("lambda_y", x) for x in ([lambda_y] if _is_number(lambda_y) else lambda_y)]
     if min(len(first), len(second)) == 0 or (len(first) != len(second) and 1 not in (len(first), len(second))):
         raise MeantimeError(
             f"lambda_ and lambda_y must have the same number of settings, but they have {len(first)} and {len(second)}"
@@ -278,12 +279,15 @@ def _settings(lambda_: Any, lambda_y: Any) -> tuple[list[float], list[float]]:
 
 def _is_number(x: Any) -> bool:
     """A Python or NumPy number, or an array of rank 0; else it is a sequence of settings."""
-    return not hasattr(x, "__len__") or getattr(x, "ndim", None) == 0
+    return isinstance(x, str) or not hasattr(x, "__len__") or getattr(x, "ndim", None) == 0
 
 
 def _as_head(name: str, classes: Array | HeadLike, views: Array, logit_scale: float) -> HeadLike:
     """Turn class embeddings into a head; a head passes."""
     if callable(classes):
+        d = getattr(classes, "dim", views.shape[-1])
+        if d != views.shape[-1]:
+            raise MeantimeError(f"{name} reads embeddings of {d} dimensions, but views has shape {tuple(views.shape)}")
         return classes
     head = TextHead(classes, logit_scale, name=name)
     namespace(**{"views": views, name: classes if hasattr(classes, "shape") else head.classes})
