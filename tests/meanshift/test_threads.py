@@ -34,7 +34,7 @@ def cores(monkeypatch):
 def test_a_batch_gives_the_same_on_any_number_of_threads(cores, monkeypatch):
     module = sys.modules["meantime.meanshift.mta"]  # by its name one gets the function
     monkeypatch.setattr(module, "WORTH_THREADS", 0)
-    monkeypatch.setattr(module, "CACHE_BYTES", 4 * 16 * 40 * 2)  # two images at a time
+    monkeypatch.setattr("meantime.meanshift.relations.CACHE_BYTES", 4 * 16 * 40 * 2)  # two images at a time
     rng = np.random.default_rng(0)
     views, classes = rng.standard_normal((13, 16, 12)), rng.standard_normal((40, 12))
     cores(1)

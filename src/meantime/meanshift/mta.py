@@ -1,7 +1,7 @@
 """MTA: the mode of an image's views and the inlierness of each, found together (Algorithm 2)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from meantime.cores import available_cores
 from meantime.errors import MeantimeError
-from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
 from meantime.meanshift.arrays import (
     Array,
     array_namespace,
@@ -23,23 +22,18 @@ from meantime.meanshift.arrays import (
     number,
     softmax,
     to_floats,
-    to_widest,
     unit,
 )
 from meantime.meanshift.counted import solve_counted
-from meantime.meanshift.density import bandwidth, gram, squared_distances
 from meantime.meanshift.head import TextHead
 from meantime.meanshift.mode import check_share
+from meantime.meanshift.relations import HeadLike, equal_share, numbers, relations
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
 from meantime.meanshift.threads import in_turn, sharing, side_by_side
-
-HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
 # Images are solved in chunks whose state takes about this much: many rows share the cost of each small step, and
 # memory does not grow with the number of images.
 CHUNK_BYTES = 48 * 2**20
-# Predictions are the largest arrays. They are made for a few images at a time and stay in the processor's caches.
-CACHE_BYTES = 8 * 2**20
 # Fewer numbers than this in all the predictions are not worth starting threads for.
 WORTH_THREADS = 2**18
 
@@ -148,7 +142,7 @@ def mta(
     count = flat.shape[0]
     threads = _threads(flat, head, read)
     # Traces may differ in length from chunk to chunk, so a traced batch is solved whole.
-    size = count if trace else _equal_share(count, _chunk_size(n, d, len(settings[0]), read), threads)
+    size = count if trace else equal_share(count, _chunk_size(n, d, len(settings[0]), read), threads)
 
     def solve_some(i: int) -> MTAResult:
         try:
@@ -177,7 +171,7 @@ def _solve_chunk(
 ) -> MTAResult:
     """Solve images of unit views (B, N, d); results lead with (S, B), a trace with (L + 1, S, B)."""
     xp = array_namespace(views)
-    G, W, h2 = for_small_steps(*_relations(views, head, rho, variant, affinity))
+    G, W, h2 = for_small_steps(*relations(views, head, rho, variant, affinity))
     small = array_namespace(G)
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
@@ -214,25 +208,6 @@ def _solve_chunk(
         trace=xp.stack([back(s.objective, views.dtype) for s in states]) if trace else None,
         path=xp.stack([mode(s) for s in states]) if trace else None,
     )
-
-
-def _relations(views: Array, head: HeadLike, rho: float, variant: Variant, affinity: str) -> tuple[Array, ...]:
-    """Return Gram matrices, affinities (B, N, N) and bandwidths (B, N) of unit views (B, N, d), some at a time."""
-    xp = array_namespace(views)
-    count, n, _ = views.shape
-    divisor = rho * (n - 1) if variant.real_divisor else None
-    few = _equal_share(count, max(1, CACHE_BYTES // (4 * _numbers(views, head))))
-
-    def some(i: int) -> tuple[Array, Array, Array]:
-        part = views[i : min(i + few, count), ...]
-        G = gram(to_widest(part))
-        W = vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
-        if not every(xp.isfinite(xp.linalg.diagonal(W))):  # which a view's own logits spoil
-            raise MeantimeError("the head gave NaN or infinity as a logit of a view: check what it computes")
-        return G, W if variant.diagonal else without_diagonal(W), bandwidth(squared_distances(G), rho, divisor=divisor)
-
-    found = [some(i) for i in range(0, count, few)]
-    return found[0] if len(found) == 1 else tuple(xp.concat(parts) for parts in zip(*found, strict=True))
 
 
 def _join(parts: list[MTAResult], leading: tuple[int, ...], *, keep_settings: bool) -> MTAResult:
@@ -305,18 +280,7 @@ def _threads(views: Array, head: HeadLike, reader: HeadLike) -> int:
     Another's head may not bear to be called from several; PyTorch and GPUs share their work out themselves.
     """
     ours = isinstance(views, np.ndarray) and all(getattr(h, "thread_safe", False) for h in (head, reader))
-    return available_cores() if ours and views.shape[0] * _numbers(views, head) >= WORTH_THREADS else 1
-
-
-def _numbers(views: Array, head: HeadLike) -> int:
-    """How many numbers the views (B, N, d) of one image are, or the predictions from them."""
-    _, n, d = views.shape
-    return int(n * max(d, getattr(head, "n_classes", 1000)))
-
-
-def _equal_share(count: int, most: int, threads: int = 1) -> int:
-    """How many of ``count`` images to take at a time, at most so many, so that all threads end together."""
-    return -(-count // (threads * -(-count // (threads * most))))
+    return available_cores() if ours and views.shape[0] * numbers(views, head) >= WORTH_THREADS else 1
 
 
 def _chunk_size(n: int, d: int, settings: int, reader: HeadLike) -> int:
