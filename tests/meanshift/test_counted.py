@@ -80,3 +80,15 @@ def test_copies_of_the_first_view_stay_at_distance_zero_whatever_its_rounding():
         h2 = bandwidth(squared_distances(G))
         general, lean = (f(G, W, h2, np.array([[4.0]]), np.array([[0.2]]), OFFICIAL) for f in (solve, solve_counted))
         assert_same(general, lean, atol=1e-6)
+
+
+def test_a_mode_many_bandwidths_away_from_every_view_still_moves():
+    """Weights y_p K_p that no float can hold: their logarithms decide, beside images for which nothing is lost."""
+    rng = np.random.default_rng(0)
+    far = np.tile(e2, (9, 1)) + 1e-4 * rng.standard_normal((9, 4))  # a tight knot of views, and view 0 elsewhere
+    far[0] = e1
+    near = e1 + 0.5 * rng.standard_normal((9, 4))
+    for views in ([far], [near, far, near]):
+        general, lean = both(unit(np.array(views)), np.eye(4), 10.0, [4.0], [0.2])
+        assert_same(general, lean, atol=1e-6)
+        assert np.isfinite(lean.mode.a).all()

@@ -61,6 +61,7 @@ def test_equals_the_reference(variant, options):
         assert_as_reference(result, expected)
         np.testing.assert_allclose(result.trace, expected.trace, atol=1e-8)
         np.testing.assert_allclose(result.path, expected.path, atol=1e-8)
+        assert_as_reference(mta(views, classes, variant=variant, **options), expected)  # the lean loops, untraced
 
 
 # With these y settles in `paper` too: the entropy outweighs what the zero diagonal does to the affinity.
