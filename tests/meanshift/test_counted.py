@@ -89,6 +89,6 @@ def test_a_mode_many_bandwidths_away_from_every_view_still_moves():
     far[0] = e1
     near = e1 + 0.5 * rng.standard_normal((9, 4))
     for views in ([far], [near, far, near]):
-        general, lean = both(unit(np.array(views)), np.eye(4), 10.0, [4.0], [0.2])
+        general, lean = both(unit(np.array(views)), np.eye(4), 100.0, [16.0], [0.2])
         assert_same(general, lean, atol=1e-6)
         assert np.isfinite(lean.mode.a).all()
