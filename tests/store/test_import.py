@@ -50,13 +50,49 @@ def test_templates_give_the_ensemble_too(arrays, tmp_path):
         ({"text_single": np.ones((2, 6))}, r"'text_single' has the shape \(2, 6\); expected \(3, 6\)"),
         ({"text_ensemble": np.ones((3, 5))}, "'text_ensemble' has the shape"),
         ({"boxes": np.ones((7, 3, 4))}, "'boxes' has the shape"),
-        ({"names": np.array(["a", None], object)}, "plain arrays"),
+        ({"names": np.array(["a", None], object)}, r"'names' in .* is an array of Python objects"),
+        ({"views": np.ones((7, 4, 6), np.int8)}, "'views' in .* holds int8; expected floating-point numbers"),
+        ({"text_single": np.diag([1.0, 1, 0])[:, [0, 1, 2, 0, 1, 2]]}, "row 2 of 'text_single' in .* is zero"),
+        ({"text_templates": np.full((2, 3, 6), np.nan)}, "row 0, 0 of 'text_templates' in"),
+        ({"logit_scale": np.array(-3.0)}, "the logit scale is -3.0; expected a positive number"),
+        ({"logit_scale": np.array([1.0, 2.0])}, "'logit_scale' in .* expected one number"),
     ],
 )
 def test_arrays_that_do_not_fit_together(arrays, tmp_path, change, message):
     with pytest.raises(MeantimeError, match=message):
         import_arrays(save(tmp_path, arrays | change), tmp_path / "s")
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("scale", [-3, 0, float("nan"), float("inf")])
+def test_a_logit_scale_is_positive(arrays, tmp_path, scale):
+    with pytest.raises(MeantimeError, match="expected a positive number"):
+        import_arrays(save(tmp_path, arrays), tmp_path / "s", logit_scale=scale)
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_logit_scale_of_the_file_counts_unless_another_is_given(arrays, tmp_path):
+    assert import_arrays(save(tmp_path, arrays), tmp_path / "a").logit_scale == 100
+    file = save(tmp_path, arrays | {"logit_scale": np.float32(50)})
+    assert import_arrays(file, tmp_path / "b").logit_scale == 50
+    assert import_arrays(file, tmp_path / "c", logit_scale=20).logit_scale == 20
+
+
+def test_images_without_labels_make_a_store_that_says_so(arrays, tmp_path):
+    del arrays["labels"]
+    store = import_arrays(save(tmp_path, arrays), tmp_path / "s", shard_size=3)
+    verify_store(store)
+    assert not store.plan.labelled
+    assert (next(store.batches(10)).labels == -1).all()
+    with pytest.raises(MeantimeError, match=r"has no labels, so nothing can be measured.*meantime predict"):
+        _ = store.labels
+
+
+def test_a_place_that_is_taken_is_not_gone_on_with(arrays, tmp_path):
+    file = save(tmp_path, arrays)
+    import_arrays(file, tmp_path / "s")
+    with pytest.raises(MeantimeError, match=r"not empty; choose another place, or delete it first$"):
+        import_arrays(file, tmp_path / "s")
 
 
 def test_a_view_without_direction_is_named_and_nothing_is_left_behind(arrays, tmp_path):
@@ -70,6 +106,9 @@ def test_files_that_are_no_arrays(arrays, tmp_path):
     del arrays["names"]
     with pytest.raises(MeantimeError, match="has no array names; it has views"):
         import_arrays(save(tmp_path, arrays), tmp_path / "s")
+    np.save(tmp_path / "x.npy", arrays["views"])
+    with pytest.raises(MeantimeError, match=r"is a single array; expected an \.npz.*meantime predict"):
+        import_arrays(tmp_path / "x.npy", tmp_path / "s")
     (tmp_path / "y.npz").write_bytes(b"PK\x03\x04")
     for name in ("y.npz", "none.npz"):
         with pytest.raises(MeantimeError, match="cannot be read"):

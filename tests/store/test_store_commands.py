@@ -102,7 +102,21 @@ def test_import(run, arrays, tmp_path):
     code, out, _ = run("store", "import", tmp_path / "x.npz", "--out", tmp_path / "s", "--logit-scale", 30)
     assert code == 0
     assert "7 of 7 images x 4 views x 6" in out
+    assert "logit scale 30" in out
+    assert f"meantime predict {tmp_path / 's'}" in out
+    assert f"meantime bench rows --store {tmp_path / 's'}" in out
     assert open_store(tmp_path / "s").logit_scale == 30
+
+
+def test_import_without_labels_and_bench(run, arrays, tmp_path):
+    del arrays["labels"]
+    np.savez(tmp_path / "x.npz", **arrays)
+    code, out, _ = run("store", "import", tmp_path / "x.npz", "--out", tmp_path / "s")
+    assert (code, "it has no labels" in out) == (0, True)
+    assert "x, unlabelled" in run("store", "info", tmp_path / "s")[1]
+    for command in ("rows", "table1", "figure1"):
+        code, _, err = run("bench", command, "--store", tmp_path / "s", "--out", tmp_path / "b")
+        assert (code, "has no labels, so nothing can be measured on it" in err) == (2, True)
 
 
 def test_a_dataset_with_problems_is_not_encoded_unless_asked(run, photos, tmp_path):

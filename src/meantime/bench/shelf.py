@@ -8,6 +8,7 @@ from meantime.bench.declare import BACKBONES, Views
 from meantime.errors import MeantimeError
 from meantime.store import Store, open_store
 from meantime.store.manifest import NAME, Plan
+from meantime.store.reader import unlabelled
 
 # How the paper's backbones are written by open_clip, transformers, and people; a name that says more means another.
 _PATTERNS = {
@@ -35,7 +36,10 @@ class Shelf:
             inside = [folder] if (folder / NAME).is_file() else sorted(m.parent for m in folder.rglob(NAME))
             if not inside and not to_fill:
                 raise MeantimeError(f"{str(folder)!r} is no store and holds none; make one with `meantime encode`")
-            found |= {path.resolve(): open_store(path) for path in inside}
+            stores = {path.resolve(): open_store(path) for path in inside}
+            if stores and not any(store.plan.labelled for store in stores.values()):
+                raise MeantimeError(unlabelled(inside[0]))
+            found |= stores
         return cls(found.values())
 
     @property

@@ -20,6 +20,7 @@ from meantime.cli import (
     fit,
     lists,
     plan,
+    predict,
     serve,
     store,
     views,
@@ -33,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("classify")(classify.classify)
+app.command("predict")(predict.predict)
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("encode")(encode.encode)

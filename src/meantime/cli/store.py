@@ -1,5 +1,6 @@
 """`meantime store`: look at a store, verify it, merge parts, import arrays."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -65,17 +66,20 @@ def merge(
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(help=".npz: views, labels, names, text_single, and what else there is")],
+    source: Annotated[Path, typer.Argument(help=".npz: views, names, text_single, and what else there is")],
     out: Annotated[str, typer.Option(help="The new store: a folder or a URL")],
     name: Annotated[str | None, typer.Option(help="Of the dataset; by default the file's")] = None,
     encoder: Annotated[str | None, typer.Option(help="What made the embeddings")] = None,
-    logit_scale: Annotated[float, typer.Option(help="tau of that encoder")] = 100.0,
+    logit_scale: Annotated[float | None, typer.Option(help="tau of that encoder; else the file's, or 100")] = None,
     seed: o.SeedOption = 0,
     template: o.TemplateOption = TEMPLATE,
 ) -> None:
     """Make a store of embeddings that something else made."""
     store = import_arrays(source, out, name=name, encoder=encoder, logit_scale=logit_scale, seed=seed, prompt=template)
-    print(f"{_images(store)} x {store.n_views} views x {store.dim} in {out}")
+    print(f"{_images(store)} x {store.n_views} views x {store.dim} in {out}, logit scale {store.logit_scale:g}")
+    place = shlex.quote(out)
+    print(f"answers: meantime predict {place}")
+    print(f"accuracy: meantime bench rows --store {place}" if store.plan.labelled else "accuracy: it has no labels")
 
 
 def _images(store: Store) -> str:

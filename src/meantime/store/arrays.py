@@ -1,7 +1,6 @@
 """Embeddings that something else made, in an .npz file, become a store."""
 
 import hashlib
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ from numpy.typing import NDArray
 
 from meantime.errors import MeantimeError
 from meantime.labels import TEMPLATE
-from meantime.store.manifest import Plan
+from meantime.npz import Arrays, check_floats
+from meantime.store.manifest import UNLABELLED, Plan
 from meantime.store.reader import Store, open_store
 from meantime.store.shards import Row
 from meantime.store.texts import Texts, unit
 from meantime.store.writer import open_writer
 
-REQUIRED = ("views", "labels", "names", "text_single")
-OPTIONAL = ("text_ensemble", "text_templates", "boxes", "keys")
+REQUIRED = ("views", "names", "text_single")
+LOGIT_SCALE = 100.0  # where none is known: that of most models of CLIP's kind
 ROUNDING = 2e-3  # float16 vectors whose length is this near to 1 are kept to the bit
 
 
@@ -28,51 +28,56 @@ def import_arrays(
     *,
     name: str | None = None,
     encoder: str | None = None,
-    logit_scale: float = 100.0,
+    logit_scale: float | None = None,
     seed: int = 0,
     prompt: str = TEMPLATE,
     shard_size: int = 256,
 ) -> Store:
     """Make a store of the arrays in an ``.npz``.
 
-    Needed: ``views`` (M, N, d), ``labels`` (M,) in 0..K-1, ``names`` (K,), ``text_single`` (K, d). Welcome:
-    ``text_ensemble`` (K, d), ``text_templates`` (P, K, d), ``boxes`` (M, N, 4), or 5 with the flip last, and
-    ``keys`` (M,), the names of the images. Views and texts are brought to unit length.
+    Needed: ``views`` (M, N, d), ``names`` (K,), ``text_single`` (K, d). Welcome: ``labels`` (M,) in 0..K-1, without
+    which nothing can be measured on the store, ``text_ensemble`` (K, d), ``text_templates`` (P, K, d), ``boxes``
+    (M, N, 4), or 5 with the flip last, ``keys`` (M,), the names of the images, and ``logit_scale``. Views and texts
+    are brought to unit length.
 
     ``name`` is the dataset's (the file's by default). ``encoder`` says what made the embeddings; by default the
-    class embeddings identify it.
+    class embeddings identify it. ``logit_scale`` is the file's by default, else 100.
     """
     source = Path(source)
-    arrays = _read(source)
-    views = arrays["views"]
-    if views.ndim != 3 or 0 in views.shape or views.dtype.kind != "f":
-        raise MeantimeError(f"'views' in {str(source)!r} is {views.dtype} of shape {views.shape}; expected (M, N, d)")
-    count, n, dim = views.shape
-    names = tuple(str(item) for item in arrays["names"])
-    labels = _labels(arrays["labels"], count, names)
-    boxes, flips = _boxes(arrays.get("boxes"), count, n)
-    keys = [str(key) for key in arrays.get("keys", [f"{i:06d}" for i in range(count)])]
-    _expect("keys", (len(keys),), (count,))
-    _expect("text_single", arrays["text_single"].shape, (len(names), dim))
-    texts = _texts(arrays, len(names), dim)
+    with Arrays(source) as arrays:
+        _check_there(arrays)
+        names = arrays.texts("names")
+        views = arrays.read("views")
+        check_floats(f"'views' in {str(source)!r}", views.dtype)
+        if views.ndim != 3 or 0 in views.shape:
+            raise MeantimeError(f"'views' in {str(source)!r} has the shape {views.shape}; expected (M, N, d)")
+        count, n, dim = views.shape
+        labels = _labels(arrays.read("labels"), count, names) if "labels" in arrays else np.full(count, -1)
+        boxes, flips = _boxes(arrays.read("boxes") if "boxes" in arrays else None, count, n)
+        keys = arrays.texts("keys") if "keys" in arrays else tuple(f"{i:06d}" for i in range(count))
+        _expect("keys", (len(keys),), (count,))
+        texts = class_texts(arrays, "text_single")
+        _expect("text_single", texts.single.shape, (len(names), dim))
+        given = arrays.number("logit_scale") if logit_scale is None else logit_scale
+        labelled = "labels" in arrays
     _check_views(views, keys)
     plan = Plan(
         dataset=name or source.stem,
-        split="test",
+        split="test" if labelled else UNLABELLED,
         fingerprint=_hash(*names, *keys, labels.tobytes(), *(row.tobytes() for row in views[:, 0])),
         images=count,
         classes=names,
         encoder=encoder or f"imported-{_hash(texts.single.tobytes())[:16]}",
         encoder_name=encoder or "imported",
         dim=dim,
-        logit_scale=float(logit_scale),
+        logit_scale=LOGIT_SCALE if given is None else float(given),
         views="imported",
         n_views=n,
         seed=seed,
         prompt=prompt,
         shard_size=shard_size,
     )
-    with open_writer(out, plan) as writer:
+    with open_writer(out, plan, otherwise="delete it first") as writer:
         writer.add_texts(texts)
         for number in writer.pending():
             start, stop = plan.bounds(number)
@@ -87,17 +92,38 @@ def import_arrays(
     return open_store(out)
 
 
-def _read(source: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(source, allow_pickle=False) as file:
-            missing = [name for name in REQUIRED if name not in file]
-            if missing:
-                raise MeantimeError(f"{str(source)!r} has no array {', '.join(missing)}; it has {', '.join(file)}")
-            return {key: file[key] for key in (*REQUIRED, *OPTIONAL) if key in file}
-    except MeantimeError:
-        raise
-    except (OSError, ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise MeantimeError(f"{str(source)!r} cannot be read as an .npz file of plain arrays ({error})") from error
+def class_texts(arrays: Arrays, single: str) -> Texts:
+    """Read class embeddings, unit length: of the base prompt, by the array's name, and of others where they are."""
+    base = _unit(arrays, single, 2)
+    k, dim = base.shape
+    ensemble = _unit(arrays, "text_ensemble", 2) if "text_ensemble" in arrays else None
+    grid = _unit(arrays, "text_templates", 3) if "text_templates" in arrays else None
+    if grid is not None:
+        _expect("text_templates", grid.shape, (len(grid), k, dim))
+        ensemble = unit(grid.mean(axis=0)) if ensemble is None else ensemble
+    if ensemble is not None:
+        _expect("text_ensemble", ensemble.shape, (k, dim))
+    return Texts(base, ensemble, None if grid is None else grid.astype(np.float16))
+
+
+def _unit(arrays: Arrays, name: str, rank: int) -> NDArray[np.float32]:
+    rows = arrays.rows(name)
+    check_floats(rows.name, rows.dtype)
+    if len(rows.shape) != rank or 0 in rows.shape:
+        layout = "(K, d)" if rank == 2 else "(P, K, d)"
+        raise MeantimeError(f"{rows.name} has the shape {rows.shape}; expected {layout}, a row for each class")
+    return unit(rows.read(), rows.name)
+
+
+def _check_there(arrays: Arrays) -> None:
+    if "" in arrays:
+        raise MeantimeError(
+            f"{str(arrays.path)!r} is a single array; expected an .npz, as of np.savez('x.npz', views=…, names=…, "
+            "text_single=…). For answers no store is needed: meantime predict"
+        )
+    missing = [name for name in REQUIRED if name not in arrays]
+    if missing:
+        raise MeantimeError(f"{str(arrays.path)!r} has no array {', '.join(missing)}; it has {', '.join(arrays.names)}")
 
 
 def _expect(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -124,21 +150,6 @@ def _boxes(boxes: NDArray[Any] | None, count: int, n: int) -> tuple[NDArray[np.f
     _expect("boxes", boxes.shape, (count, n, 5 if boxes.shape[-1] == 5 else 4))
     flips = boxes[..., 4] > 0.5 if boxes.shape[-1] == 5 else np.zeros((count, n), np.bool_)
     return boxes[..., :4].astype(np.float32), flips
-
-
-def _texts(arrays: dict[str, NDArray[Any]], k: int, dim: int) -> Texts:
-    ensemble, grid = arrays.get("text_ensemble"), arrays.get("text_templates")
-    if grid is not None:
-        _expect("text_templates", grid.shape, (len(grid), k, dim))
-        grid = unit(grid)
-        ensemble = grid.mean(axis=0) if ensemble is None else ensemble
-    if ensemble is not None:
-        _expect("text_ensemble", ensemble.shape, (k, dim))
-    return Texts(
-        unit(arrays["text_single"]),
-        None if ensemble is None else unit(ensemble),
-        None if grid is None else grid.astype(np.float16),
-    )
 
 
 def _check_views(views: NDArray[Any], keys: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ Nothing in it depends on when or in how many runs the store was written.
 """
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from meantime.store.files import write_whole
 NAME = "manifest.json"
 FORMAT = "meantime-store"
 VERSION = 1
+UNLABELLED = "unlabelled"  # the split of images of which no label is known
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,20 @@ class Plan:
         if not 1 <= self.part <= self.parts:
             n = max(1, self.parts)
             raise MeantimeError(f"part {self.part} of {self.parts} was asked for; expected 1/{n} to {n}/{n}")
+        if not (self.logit_scale > 0 and math.isfinite(self.logit_scale)):
+            raise MeantimeError(
+                f"the logit scale is {self.logit_scale}; expected a positive number, 100 for most models of CLIP's kind"
+            )
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the images have labels; where they have none, each is -1."""
+        return self.split != UNLABELLED
+
+    @property
+    def labels(self) -> range:
+        """The labels that an image can have."""
+        return range(len(self.classes)) if self.labelled else range(-1, 0)
 
     @property
     def shard_count(self) -> int:

@@ -25,7 +25,7 @@ class Batch:
     """Some images of a store, in order. The extras are there where they were asked for."""
 
     views: NDArray[np.float32]  # (b, N, d), unit length up to the rounding of float16
-    labels: NDArray[np.int64]  # (b,)
+    labels: NDArray[np.int64]  # (b,); -1 in a store without labels
     index: NDArray[np.int64]  # (b,) in the dataset
     keys: tuple[str, ...]
     pixels: tuple[str, ...] | None = None  # hash of the decoded pixels of each image
@@ -100,6 +100,8 @@ class Store:
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         """The labels of all images, (M,), in the order of the batches."""
+        if not self.plan.labelled:
+            raise MeantimeError(unlabelled(self.path))
         parts = [g["label"] for s in self.manifest.shards for g in read_groups(self.path / s.file, ["label"])]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
@@ -195,6 +197,14 @@ def _take(groups: list[dict[str, Any]], size: int) -> tuple[list[dict[str, Any]]
         if here < rows:
             rest.append({name: values[here:] for name, values in group.items()})
     return taken, rest
+
+
+def unlabelled(path: Path) -> str:
+    """What to say where labels of a store without any are asked for."""
+    return (
+        f"the store {str(path)!r} has no labels, so nothing can be measured on it; it gives answers by "
+        f"`meantime predict {path}`. To measure, import it again with an array 'labels'"
+    )
 
 
 def open_store(path: str | Path) -> Store:

@@ -34,12 +34,14 @@ class Texts:
     templates: Halves | None = None  # (P, K, d), each prompt of the 80
 
 
-def unit(x: NDArray[Any]) -> Floats:
-    """Rows of length 1, in float32."""
+def unit(x: NDArray[Any], name: str | None = None) -> Floats:
+    """Rows of length 1, in float32; of an array with a name, an error tells which row is wrong."""
     x = np.asarray(x, np.float32)
     norms = np.linalg.norm(x, axis=-1, keepdims=True)
-    if not np.all(np.isfinite(norms) & (norms > 0)):
-        raise MeantimeError("an embedding is zero or not finite, so it has no direction; check the encoder")
+    wrong = np.argwhere(~(np.isfinite(norms) & (norms > 0))[..., 0])
+    if wrong.size:
+        which = "an embedding" if name is None else f"row {', '.join(map(str, wrong[0]))} of {name}"
+        raise MeantimeError(f"{which} is zero or not finite, so it has no direction; check the encoder")
     return np.asarray(x / norms, np.float32)
 
 

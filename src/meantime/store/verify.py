@@ -42,8 +42,9 @@ def _shard_problems(store: Store, shard: Shard) -> list[str]:
             index += group["index"].tolist()
             if not len(group["index"]):  # no image of the shard could be read
                 continue
-            if group["label"].min() < 0 or group["label"].max() >= len(store.class_names):
-                found.add(f"a label outside 0..{len(store.class_names) - 1}")
+            allowed = store.plan.labels
+            if group["label"].min() < allowed[0] or group["label"].max() > allowed[-1]:
+                found.add(f"a label outside {allowed[0]}..{allowed[-1]}")
             if group["views"].shape[1] != store.n_views * store.dim:
                 found.add(f"rows of {group['views'].shape[1]} numbers, expected {store.n_views} x {store.dim}")
                 continue

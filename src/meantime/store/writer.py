@@ -71,7 +71,7 @@ def stage_shard(
     if known != list(range(start, stop)):
         raise MeantimeError(f"shard {number} must hold images {start} to {stop - 1}, each once; {len(known)} given")
     for row in rows:
-        if not 0 <= row.label < len(plan.classes):
+        if row.label not in plan.labels:
             raise MeantimeError(
                 f"image {row.key!r} has the label {row.label}, but there are {len(plan.classes)} classes "
                 f"(0 to {len(plan.classes) - 1}); correct the label file"
@@ -88,18 +88,24 @@ def shard_file(number: int) -> str:
 
 
 @contextmanager
-def open_writer(folder: str | Path, plan: Plan, *, resume: bool = False) -> Iterator[StoreWriter]:
-    """Begin a store in a new or empty folder, or go on with one of the same plan, alone in writing to it."""
+def open_writer(
+    folder: str | Path,
+    plan: Plan,
+    *,
+    resume: bool = False,
+    otherwise: str = "go on with it by `meantime encode --resume`",
+) -> Iterator[StoreWriter]:
+    """Begin a store in a new or empty folder, or go on with one of the same plan, alone in writing to it.
+
+    ``otherwise`` is what else can be done with a folder that is not empty.
+    """
     folder = as_path(folder)
     optional("pyarrow.parquet", "a store", "parquet")  # before anything of it is there
     try:
         there = [p.name for p in folder.iterdir()] if folder.exists() else []
         full = any(name != ".lock" and not is_remains(name) for name in there)
         if full and not resume:
-            raise MeantimeError(
-                f"{str(folder)!r} exists and is not empty; choose another place, or go on with it by "
-                "`meantime encode --resume`"
-            )
+            raise MeantimeError(f"{str(folder)!r} exists and is not empty; choose another place, or {otherwise}")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MeantimeError(f"cannot write to {str(folder)!r}: {error.strerror or error}") from error
