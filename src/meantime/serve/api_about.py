@@ -73,6 +73,8 @@ def router(service: Service) -> APIRouter:
             "meantime_body_bytes": ("gauge", "Bytes of their bodies.", gate.bytes),
             "meantime_items_waiting": ("gauge", "Views and texts that wait for the encoder.", batcher.waiting),
             "meantime_views_held": ("gauge", "Views in memory as pixels.", service.pixels.used),
+            "meantime_classes_kept": ("gauge", "Lists of classes in memory.", len(service.kept)),
+            "meantime_classes_kept_bytes": ("gauge", "Bytes of these.", service.kept.bytes),
             "meantime_encoder_calls_total": ("counter", "Batches that the encoder has done.", batcher.calls),
             "meantime_views_encoded_total": ("counter", "Views encoded.", batcher.encoded["images"]),
             "meantime_texts_encoded_total": ("counter", "Texts encoded.", batcher.encoded["texts"]),
