@@ -220,6 +220,9 @@ def embeddings(rng):
     ]
     for i, value in enumerate(bad):
         yield f"input {i}", post("/v1/embed", {"input": value})
+    for name in ("user", "dimensions"):
+        for value in (0, -1, 2**70, 1.5, "", "x" * 10**6, "\ud800", [], {}, True):
+            yield f"{name} {str(value)[:9]}", post("/v1/embeddings", {"input": "x", name: value})
     for model in ("", "other", "../embedded", 1, []):
         yield f"model {model}", post("/v1/embed", {"input": "x", "model": model})
 
@@ -250,7 +253,7 @@ def raw_json(rng):
         b"true",
         b"0",
     ]
-    for path in ("/v1/classify", "/v1/mta", "/v1/classes", "/v1/embed"):
+    for path in ("/v1/classify", "/v1/mta", "/v1/classes", "/v1/embed", "/v1/embeddings"):
         for i, body in enumerate(bodies):
             yield f"{path} {i}", ("POST", path, JSON, body)
         for kind in (

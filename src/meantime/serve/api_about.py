@@ -31,7 +31,8 @@ def router(service: Service) -> APIRouter:
             "logit_scale": encoder.logit_scale,
             "preprocess": asdict(encoder.preprocess),
         }
-        return JSONResponse({"models": [about]})
+        entry = {"id": service.model, "object": "model", "created": 0, "owned_by": "meantime"}
+        return JSONResponse({"models": [about], "object": "list", "data": [entry]})
 
     @api.get(
         "/v1/methods",
@@ -42,10 +43,12 @@ def router(service: Service) -> APIRouter:
     async def methods() -> JSONResponse:
         return JSONResponse({"methods": [{"name": name, "summary": m.summary} for name, m in served_methods().items()]})
 
+    @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", responses={200: {"model": Status}}, summary="Whether it runs", operation_id="healthz")
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
+    @api.head("/readyz", include_in_schema=False)
     @api.get(
         "/readyz",
         responses={200: {"model": Status}, **refusals(503)},

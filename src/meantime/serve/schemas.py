@@ -209,6 +209,8 @@ class EmbedRequest(Strict):
     input: Annotated[list[Input], Field(min_length=1)] | Input
     model: Annotated[str | None, Field(description="If given, the model that is served.")] = None
     encoding_format: Encoding = "float"
+    dimensions: Annotated[int | None, Field(description="If given, those of the model: none are cut off.")] = None
+    user: Annotated[str | None, Field(description="Not looked at; common clients send it.")] = None
 
 
 class Embedding(BaseModel):
@@ -257,10 +259,21 @@ class ModelInfo(BaseModel):
     preprocess: PreprocessInfo
 
 
+class ModelId(BaseModel):
+    """A model as common clients list it."""
+
+    id: str
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Not known: 0.")]
+    owned_by: str
+
+
 class Models(BaseModel):
-    """The models that are served: one."""
+    """The models that are served: one, told twice."""
 
     models: list[ModelInfo]
+    object: Literal["list"]
+    data: Annotated[list[ModelId], Field(description="For common clients.")]
 
 
 class MethodInfo(BaseModel):
