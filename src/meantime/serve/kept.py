@@ -64,6 +64,6 @@ class Kept:
         """Return the classes, and count this as a use."""
         with self._lock:
             if key not in self._entries:
-                raise ApiError(404, "no classes are kept under this id any more: send them to POST /v1/classes")
+                raise ApiError(404, "no classes are kept under this id: send them to POST /v1/classes")
             self._entries.move_to_end(key)
             return self._entries[key]
