@@ -229,6 +229,20 @@ def test_nothing_overflows_at_any_width(visit, width):
     assert page.evaluate(over) == []
 
 
+@pytest.mark.parametrize("width", [320, 375, 390])
+def test_a_word_is_never_broken_on_a_phone(visit, width):
+    page = visit(width=width, height=844)
+    page.choose("flower")
+    lines = """() => [...document.querySelectorAll("#bars th")].map((e) => {
+        const text = document.createRange();
+        text.selectNodeContents(e);
+        return [e.textContent, text.getClientRects().length];
+    })"""
+    found = dict(page.evaluate(lines))
+    assert "sunflower" in found
+    assert {name: count for name, count in found.items() if count > len(name.split())} == {}
+
+
 def test_everything_has_a_name(visit):
     page = visit()
     page.choose("chelsea")

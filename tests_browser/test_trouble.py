@@ -53,10 +53,28 @@ def test_a_busy_server_is_asked_again_when_it_said(visit, status):
 
 def test_a_file_that_is_no_picture(visit):
     page = visit()
-    page.give("drop", "notes.jpg", b"PK\x03\x04 not a picture at all", "image/jpeg")
-    expect(page.get_by_role("alert")).to_contain_text("notes.jpg is not a picture that can be read")
+    for _ in range(2):  # also after one that was
+        page.give("drop", "notes.jpg", b"PK\x03\x04 not a picture at all", "image/jpeg")
+        expect(page.get_by_role("alert")).to_contain_text("notes.jpg is not a picture that can be read")
+        for gone in ("#stage", "#answer", "#why", "#again"):
+            expect(page.locator(gone)).to_be_hidden()
+        expect(page.get_by_text("Drop a photo here")).to_be_visible()
+        page.choose("china")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        expect(page.locator("#stage")).to_be_visible()
+
+
+def test_an_answer_to_an_earlier_question_is_not_offered(visit):
+    page = visit(expected=["422"])
     page.choose("china")
-    expect(page.get_by_role("alert")).to_be_hidden()
+    copy = page.get_by_role("button", name="Copy as JSON")
+    expect(copy).to_be_visible()
+    page.route("**/v1/classify", lambda route: route.fulfill(status=422, json={"error": {"message": "no"}}))
+    page.get_by_label("What might it be?").fill("pagoda")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("No.")
+    expect(page.locator("#answer")).to_be_visible()
+    expect(copy).to_be_hidden()
 
 
 def test_a_picture_that_is_too_large_for_the_server(visit, serve):

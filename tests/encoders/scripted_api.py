@@ -34,6 +34,7 @@ class ScriptedApi:
         self.then = then  # the step when the script is over
         self.models = models
         self.requests = []  # (headers, body) of each POST
+        self.paths = []  # where each was sent
         self.served = []  # inputs that got an embedding
         self.connections = 0
         self.at_once = self.most_at_once = 0
@@ -70,6 +71,7 @@ class ScriptedApi:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with api._lock:
                     api.requests.append((dict(self.headers), body))
+                    api.paths.append(self.path)
                     step = api.script.pop(0) if api.script else api.then
                     api.at_once += 1
                     api.most_at_once = max(api.most_at_once, api.at_once)

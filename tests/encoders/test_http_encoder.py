@@ -1,4 +1,5 @@
 import base64
+import hashlib
 import json
 import logging
 import pickle
@@ -207,6 +208,14 @@ def test_requests_that_are_too_large_are_halved():
         ),
         (lambda x: {"data": [{"index": i, "embedding": [1.0] * (3 - i)} for i in range(2)]}, r"shape \(2,\)"),
         (lambda x: {"data": [{"index": i, "embedding": [1.0, float("nan"), 2]} for i in range(2)]}, "NaN"),
+        (
+            lambda x: {"data": [{"index": i, "embedding": [1.0 - i, 0, -0.0]} for i in range(2)]},
+            r"nothing but zeros \(to input 2 of 2\)",
+        ),
+        ((422, {}, {"detail": "only texts"}), "answered 422: only texts"),
+        ((422, {}, {"detail": [{"loc": ["input"], "msg": "too many"}]}), "answered 422: too many"),
+        ((400, {}, {"message": "no such model"}), "answered 400: no such model"),
+        ((400, {}, b"[" * 10**5), "answered 400$|answered 400 "),
     ],
 )
 def test_answers_that_cannot_be_used(step, message):
@@ -214,6 +223,27 @@ def test_answers_that_cannot_be_used(step, message):
         with pytest.raises(MeantimeError, match=message):
             connect(api).encode_texts(["a", "b"])
         assert len(api.requests) == 1  # trying again would not help
+
+
+def test_zeros_are_neither_kept_nor_believed_where_they_were():
+    zeros = lambda x: {"data": [{"index": i, "embedding": [0.0] * 3} for i, _ in enumerate(x)]}  # noqa: E731
+    with ScriptedApi(zeros) as api:
+        encoder = connect(api)
+        with pytest.raises(MeantimeError, match="zeros"):
+            encoder.encode_texts(["a"])
+        np.testing.assert_array_equal(encoder.encode_texts(["a"]), expected(["a"]))
+        key = next(iter(encoder._cache.read([hashlib.sha256(b"text\0a").digest()])))
+        encoder._cache.write({key: np.zeros(3, np.float32)})  # of a time when they were let in
+        np.testing.assert_array_equal(connect(api).encode_texts(["a"]), expected(["a"]))
+        assert len(api.requests) == 3
+
+
+def test_an_answer_that_takes_too_long_is_told_with_the_time(naps):
+    with (
+        ScriptedApi(then="sleep") as api,
+        pytest.raises(MeantimeError, match=r"did not answer within 0\.2 s; .* timeout=…"),
+    ):
+        connect(api, timeout=0.2, retries=0).encode_texts(["a"])
 
 
 def test_no_server():
@@ -270,11 +300,37 @@ def test_what_a_server_tells_of_itself():
         ({"models": [OURS, OURS | {"name": "b"}]}, {}, r"has 2 models \(embedded, b\); add #NAME"),
         ({"models": [OURS]}, {"model": "#c"}, "has no model 'c'; it has embedded"),
         ({"models": [OURS | {"dim": "many"}]}, {}, "cannot be used"),
+        ({"models": [OURS | {"dim": 2.5}]}, {}, r"cannot be used: dim is 2.5; expected a whole number"),
+        ({"models": [OURS]}, {"logit_scale": -1}, "cannot be used: logit_scale is -1; expected a number above 0"),
+        ({"models": [OURS]}, {"model": "?dim=0"}, "cannot be used: dim is 0; expected a number above 0"),
+        ({"models": [OURS]}, {"model": "?dim="}, "cannot be used"),
+        (None, {"size": 0, "dim": 3, "logit_scale": 1}, "cannot be used: size is 0"),
+        (None, {"dim": 10**400, "size": 3, "logit_scale": 1}, "cannot be used"),
+        (None, {"logit_scale": float("inf"), "dim": 3, "size": 3}, "cannot be used: logit_scale is inf"),
+        (
+            None,
+            {"model": "/v1/embeddings?size=224#clip-x"},
+            r"clip-x does not tell dim, logit_scale of its model; pass dim=…, logit_scale=…, or write them into the "
+            r"address: …/embeddings\?dim=512&logit_scale=100$",
+        ),
     ],
 )
 def test_a_server_that_tells_too_little(models, options, message):
     with ScriptedApi(models=models) as api, pytest.raises(MeantimeError, match=message):
         mt.load_encoder(api.url + options.pop("model", ""), **options)
+
+
+def test_facts_in_the_address():
+    with ScriptedApi() as api:
+        told = f"{api.url}/v1/embeddings?dim=3&key={SECRET}&size=8&logit_scale=20.5#clip-x"
+        encoder = mt.load_encoder(told)
+        assert (encoder.dim, encoder.preprocess.size, encoder.logit_scale) == (3, 8, 20.5)
+        np.testing.assert_array_equal(encoder.encode_texts(["a"]), expected(["a"]))
+        assert api.paths == [f"/v1/embeddings?key={SECRET}"]  # the rest is the server's
+        assert encoder.name == f"{api.url}/v1/embeddings?dim=3&size=8&logit_scale=20.5#clip-x"
+        passed = mt.load_encoder(f"{api.url}/v1/embeddings?key={SECRET}#clip-x", **FACTS)
+        assert passed.identity == encoder.identity
+        assert mt.load_encoder(told, logit_scale=7).logit_scale == 7
 
 
 def test_slips():

@@ -19,7 +19,7 @@ JSON = {"content-type": "application/json"}
 def corpus(seed=0):
     """All of them, always the same."""
     rng = random.Random(seed)
-    for part in (images, bombs, classify_json, matrices, embeddings, raw_json, forms, addresses):
+    for part in (images, bombs, classify_json, matrices, kept_classes, embeddings, raw_json, forms, addresses):
         for name, (method, path, headers, body) in part(rng):
             yield f"{part.__name__}: {name}", method, path, headers, body
 
@@ -120,6 +120,20 @@ def matrices(rng):
         packed(shape=[]),
         packed(shape=[4]),
         packed(shape=[2, 2, 1]),
+        packed(shape=[1, 1, 4]),
+        packed(shape=[1, 1, 2, 2]),
+        packed(shape=[2**30, 2**30, 2**30]),
+        [[[1.0, 0.0]]] * 300,
+        [[[1.0, 0.0]], []],
+        [[[1.0, 0.0]], [[1.0]]],
+        [[[1.0, 0.0]], [1.0, 0.0]],
+        [[1.0, 0.0], [[1.0, 0.0]]],
+        [[[[1.0, 0.0]]]],
+        [[[]]],
+        "0" * 64,
+        "../" * 1000,
+        "\ud800",
+        "\0",
         packed(shape=[2**31 - 1, 2**31 - 1]),
         packed(shape=[2**62, 4]),
         packed(shape=[-2, -2]),
@@ -147,9 +161,32 @@ def matrices(rng):
     for name in ("logit_scale", "lambda", "lambda_y", "rho"):
         for value in (None, "1", 0, -1, 1e-300, 1e300, float("nan"), float("inf"), [], True):
             yield f"{name} {value}", post("/v1/mta", good | {name: value})
-    for name in ("variant", "encoding_format", "lambda_"):
+    wrong = ("x", [], ["x"] * 10**5, ["x" * 10**6, "y"], [1, 2], [None, None], ["\ud800", "\0"], -1, 0, 2**70, {})
+    for name in ("names", "top"):
+        for i, value in enumerate(wrong):
+            yield f"{name} {i}", post("/v1/mta", good | {"names": ["a", "b"]} | {name: value})
+    most = [base64.b64encode(bytes(2) + struct.pack("<e", 1) * (n - 1)).decode() for n in (65_536, 20_000)]
+    many = {"data": most[0], "dtype": "float16", "shape": [256, 256, 1]}
+    few = {"data": most[1], "dtype": "float16", "shape": [20_000, 1]}
+    yield "a batch of everything", post("/v1/mta", good | {"views": many, "classes": few})
+    yield "a batch of ones", post("/v1/mta", good | {"views": many | {"shape": [65_536, 1, 1]}, "classes": [[1.0]]})
+    for name in ("variant", "encoding_format", "affinity", "lambda_"):
         for value in (None, "", "mine", 1, []):
             yield f"{name} {value}", post("/v1/mta", good | {name: value})
+
+
+def kept_classes(rng):
+    """More than there is room for, and what should not be kept at all."""
+    for i in range(80):
+        yield f"many {i}", post("/v1/classes", {"classes": [[rng.random(), 1.0]]})
+    large = {"dtype": "float16", "shape": [1200, 1024]}
+    for i in range(12):
+        data = base64.b64encode(struct.pack("<e", 1 + i / 64) + b"\0<" * (1200 * 1024 - 1)).decode()
+        yield f"large {i}", post("/v1/classes", {"classes": large | {"data": data}})
+    for i, classes in enumerate((None, 1, "x", [], [[]], [[[1.0]]], [[0.0]], [["1"]], {}, large | {"data": ""})):
+        yield f"classes {i}", post("/v1/classes", {"classes": classes})
+    for i, names in enumerate(("x", [], ["x", "y"], [1], ["\ud800"], ["x" * 10**6], [["x"]], {})):
+        yield f"names {i}", post("/v1/classes", {"classes": [[1.0]], "names": names})
 
 
 def embeddings(rng):
@@ -183,6 +220,9 @@ def embeddings(rng):
     ]
     for i, value in enumerate(bad):
         yield f"input {i}", post("/v1/embed", {"input": value})
+    for name in ("user", "dimensions"):
+        for value in (0, -1, 2**70, 1.5, "", "x" * 10**6, "\ud800", [], {}, True):
+            yield f"{name} {str(value)[:9]}", post("/v1/embeddings", {"input": "x", name: value})
     for model in ("", "other", "../embedded", 1, []):
         yield f"model {model}", post("/v1/embed", {"input": "x", "model": model})
 
@@ -213,7 +253,7 @@ def raw_json(rng):
         b"true",
         b"0",
     ]
-    for path in ("/v1/classify", "/v1/mta", "/v1/embed"):
+    for path in ("/v1/classify", "/v1/mta", "/v1/classes", "/v1/embed", "/v1/embeddings"):
         for i, body in enumerate(bodies):
             yield f"{path} {i}", ("POST", path, JSON, body)
         for kind in (

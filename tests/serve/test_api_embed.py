@@ -58,6 +58,30 @@ def test_a_crop_of_the_encoders_size_is_not_touched(serve):
     assert not np.array_equal(larger, rows)
 
 
+@pytest.mark.parametrize("encoding", ["float", "base64"])
+def test_a_common_client_finds_what_it_looks_for(client, encoding):
+    """It lists models, takes an id, and posts to BASE/embeddings with fields of its own."""
+    listed = client.get("/v1/models").json()
+    assert listed["object"] == "list"
+    (model,) = (entry["id"] for entry in listed["data"])
+    asked = {"input": ["red", "green"], "model": model, "encoding_format": encoding, "user": "someone", "dimensions": 3}
+    answer = client.post("/v1/embeddings", json=asked, headers={"Authorization": "Bearer any"})
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert body.keys() == {"object", "data", "model", "usage"}
+    rows = [row["embedding"] for row in body["data"]]
+    if encoding == "base64":
+        rows = [np.frombuffer(base64.b64decode(row), "<f4") for row in rows]
+    np.testing.assert_allclose(rows, ToyEncoder().encode_texts(["red", "green"]), rtol=1e-6)
+    assert client.post("/v1/embed", json=asked).json() == body
+
+
+def test_embeddings_are_not_cut_short(client):
+    answer = client.post("/v1/embeddings", json={"input": "red", "dimensions": 2})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"] == "dimensions is 2; embeddings of toy have 3"
+
+
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
@@ -71,6 +95,8 @@ def test_a_crop_of_the_encoders_size_is_not_touched(serve):
         ({"input": [{"url": "http://127.0.0.1/"}]}, 422),
         ({"input": "red", "model": "other"}, 404),
         ({"input": "red", "encoding_format": "hex"}, 422),
+        ({"input": "red", "dimensions": "3"}, 422),
+        ({"input": "red", "user": {}}, 422),
     ],
 )
 def test_what_cannot_be_embedded_is_told(client, asked, status):

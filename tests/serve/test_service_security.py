@@ -111,6 +111,12 @@ def test_unknown_addresses_answer_in_the_same_shape(client):
     assert client.get("/v1/classify").json()["error"]["type"] == "method_not_allowed"
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz"])
+def test_who_only_looks_whether_it_is_there_may(serve, path):
+    client = serve(token="sesame")
+    assert client.head(path).status_code == client.get(path).status_code == 200
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -3,6 +3,7 @@
 load_encoder("http://localhost:8000")                         # a Meantime server tells the rest itself
 load_encoder("https://host/v1/embeddings#clip-v2",            # any API of the common shape that embeds
              dim=512, size=224, logit_scale=100.0)            # texts and images: here its model clip-v2
+load_encoder("https://host/v1/embeddings?dim=512&size=224&logit_scale=100#clip-v2")  # the same, for the shell
 
 Inputs go out in batches, a few at a time. Each answer is on disk before the next is asked for, so that
 a run that dies half-way goes on where it was and no embedding is paid for twice.
@@ -11,17 +12,18 @@ a run that dies half-way goes on where it was and no embedding is paid for twice
 import base64
 import hashlib
 import io
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import numpy as np
 from PIL import Image
 
 from meantime.encoders.base import Floats, Pixels, check_pixels, check_texts
 from meantime.encoders.http_cache import VectorCache
-from meantime.encoders.http_client import Client, TooLargeError
+from meantime.encoders.http_client import Client, NothingThereError, TooLargeError
 from meantime.errors import MeantimeError
 from meantime.preprocess import Preprocess
 
@@ -39,7 +41,8 @@ class HttpEncoder:
         ``#NAME`` at the end says which of its models, if it has several.
     dim, size, logit_scale
         What an API that is not ours does not tell: the length of its embeddings, the side in pixels of the crops
-        that it is sent, and the factor that makes its cosines logits (100 for most of CLIP's kind).
+        that it is sent, and the factor that makes its cosines logits (100 for most of CLIP's kind). They may also stand
+        in the address, ``?dim=512&size=224&logit_scale=100``, before which these arguments count.
     key_env
         The environment variable that holds the API key, sent as ``Authorization: Bearer``.
     batch, in_flight
@@ -70,30 +73,34 @@ class HttpEncoder:
             parts = urlsplit(url)
         except ValueError as error:
             raise MeantimeError(f"{url!r} is no address ({error}); expected http://HOST:PORT") from None
+        parts, written = _apart(parts)
         path, model = parts.path.rstrip("/") or "/v1/embed", parts.fragment or None
         self._endpoint = urlunsplit(parts._replace(path=path, fragment=""))
         self._client = Client(url, key_env=key_env, timeout=timeout, retries=retries, connections=in_flight)
-        self.name = self._client.shown
+        query = "&".join(f"{name}={text}" for name, text in written.items())  # the rest of it may hold a secret
+        self.name = urlunsplit(parts._replace(query=query))
         self.batch = batch
         self.in_flight = in_flight
 
-        given = {"dim": dim, "size": size, "logit_scale": logit_scale}
-        told = {} if None not in given.values() else self._told(path, model)
-        facts = told | {name: value for name, value in given.items() if value is not None}
+        passed = {"dim": dim, "size": size, "logit_scale": logit_scale}
+        given = written | {name: value for name, value in passed.items() if value is not None}
+        told = {} if len(given) == len(FACTS) else self._told(parts.path, model)
+        facts = told | given
         missing = [name for name in FACTS if facts.get(name) is None]
         if missing:
             raise MeantimeError(
                 f"{self.name} does not tell {', '.join(missing)} of its model; pass "
                 + ", ".join(f"{name}=…" for name in missing)
+                + f", or write them into the address: {_example(missing)}"
             )
         self._ours = "identity" in told  # then it also speaks base64, a quarter of the bytes
         self._model = model or told.get("name")
         try:
-            self.dim, self.logit_scale = int(facts["dim"]), float(facts["logit_scale"])
-            shape = {"size": int(facts["size"]), "resize": int(facts["size"])}
-            self.preprocess = Preprocess(**(shape | _geometry(told.get("preprocess"))))
-        except (TypeError, ValueError) as error:
-            raise MeantimeError(f"{self.name} describes its model in a way that cannot be used: {error}") from None
+            side = _whole("size", facts["size"])
+            self.dim, self.logit_scale = _whole("dim", facts["dim"]), _positive("logit_scale", facts["logit_scale"])
+            self.preprocess = Preprocess(**({"size": side, "resize": side} | _geometry(told.get("preprocess"))))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MeantimeError(f"{self.name} is described in a way that cannot be used: {error}") from None
         # What embeddings depend on: of our own server the encoder behind it, wherever it stands. Never that encoder's
         # identity itself: what a server answers must not get into the caches of an encoder that runs here.
         own = f"{self._endpoint}\n{self._model}\n{self.dim}\n{self.preprocess.size}"
@@ -180,12 +187,23 @@ class HttpEncoder:
         rows = np.stack(vectors)
         if not np.isfinite(rows).all():
             raise MeantimeError(f"{self.name} answered an embedding that contains NaN or infinity")
+        if not rows.any(axis=1).all():
+            place = int(rows.any(axis=1).argmin())
+            raise MeantimeError(
+                f"{self.name} answered an embedding of nothing but zeros (to input {place + 1} of {len(rows)}): "
+                "it has no direction, and is not kept"
+            )
         return rows
 
     def _told(self, path: str, model: str | None) -> dict[str, Any]:
         """What the server says of its model, beside the embeddings: /v1/embed -> /v1/models."""
         parts = urlsplit(self._endpoint)
-        answer = self._client.get(urlunsplit(parts._replace(path=path.rpartition("/")[0] + "/models")))
+        try:
+            answer = self._client.get(urlunsplit(parts._replace(path=parts.path.rpartition("/")[0] + "/models")))
+        except NothingThereError:
+            if path.strip("/"):  # the whole address of an API, of which few tell anything
+                return {}
+            raise
         models = answer.get("models", answer.get("data")) if isinstance(answer, dict) else None
         if not isinstance(models, list) or not all(isinstance(entry, dict) for entry in models):
             raise MeantimeError(f"{self.name} does not list its models; pass dim=…, size=… and logit_scale=…")
@@ -212,6 +230,33 @@ def _vector(embedding: list[float] | str) -> Floats:
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
     return np.array(embedding, np.float32)
+
+
+def _apart(parts: SplitResult) -> tuple[SplitResult, dict[str, str]]:
+    """The address as the server is asked, and the facts that its query held."""
+    fields = [field for field in parts.query.split("&") if field]
+    facts = dict(field.partition("=")[::2] for field in fields if field.partition("=")[0] in FACTS)
+    rest = [field for field in fields if field.partition("=")[0] not in FACTS]
+    return parts._replace(query="&".join(rest)), facts
+
+
+def _example(missing: Sequence[str]) -> str:
+    values = {"dim": 512, "size": 224, "logit_scale": 100}
+    return "…/embeddings?" + "&".join(f"{name}={values[name]}" for name in missing)
+
+
+def _positive(name: str, value: Any) -> float:
+    number = float(value)
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{name} is {value}; expected a number above 0")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _positive(name, value)
+    if number != int(number):
+        raise ValueError(f"{name} is {value}; expected a whole number")
+    return int(number)
 
 
 def _geometry(told: Any) -> dict[str, Any]:

@@ -48,8 +48,11 @@ class VectorCache:
             with closing(self._open()) as db:
                 for key in keys:
                     row = db.execute(query, (self.identity, key)).fetchone()
-                    if row is not None and len(row[0]) == 4 * self.dim:
-                        found[key] = np.frombuffer(row[0], "<f4").astype(np.float32)
+                    if row is None or len(row[0]) != 4 * self.dim:
+                        continue
+                    vector = np.frombuffer(row[0], "<f4").astype(np.float32)
+                    if vector.any():  # zeros, which were once let in, are asked for again
+                        found[key] = vector
         except sqlite3.Error as error:
             raise _unusable(self.path, error) from error
         return found

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import urllib3
-from urllib3.exceptions import HTTPError, InvalidHeader, MaxRetryError
+from urllib3.exceptions import HTTPError, InvalidHeader, MaxRetryError, ReadTimeoutError
 from urllib3.util import Retry, Timeout
 
 from meantime.errors import MeantimeError
@@ -23,6 +23,10 @@ TOO_LARGE = 413
 
 class TooLargeError(MeantimeError):
     """The server refuses a body of this size; half of it may pass."""
+
+
+class NothingThereError(MeantimeError):
+    """The server has nothing at this address, or no JSON."""
 
 
 class Patience(Retry):
@@ -63,7 +67,7 @@ class Client:
             raise_on_status=False,
             raise_on_redirect=False,
         )
-        self._timeout = Timeout(connect=10.0, read=timeout)
+        self._seconds = timeout
         self._connections = connections
         self._pool = self._connect()
 
@@ -75,7 +79,8 @@ class Client:
         self._pool = self._connect()  # another process has connections of its own
 
     def _connect(self) -> urllib3.PoolManager:
-        return urllib3.PoolManager(maxsize=self._connections, block=True, timeout=self._timeout)
+        patience = Timeout(connect=10.0, read=self._seconds)
+        return urllib3.PoolManager(maxsize=self._connections, block=True, timeout=patience)
 
     def get(self, url: str) -> Any:
         """The JSON at an address; at the first contact a server that is not there is told of soon."""
@@ -103,9 +108,16 @@ class Client:
         try:
             return json.loads(response.data)
         except ValueError:
-            raise MeantimeError(f"{self.shown} answered something that is not JSON: is it an embeddings API?") from None
+            raise NothingThereError(
+                f"{self.shown} answered something that is not JSON: is it an embeddings API?"
+            ) from None
 
     def _unreachable(self, reason: Exception | None) -> str:
+        if isinstance(reason, ReadTimeoutError):
+            return (
+                f"the embeddings API at {self.shown} did not answer within {self._seconds:g} s; "
+                "try again when it is less busy, or give it longer by timeout=…"
+            )
         return (
             f"the embeddings API at {self.shown} cannot be reached ({type(reason).__name__}); "
             "is it running, and is the address right?"
@@ -119,7 +131,7 @@ class Client:
             state = "which it does not accept" if os.environ.get(self.key_env) else "which is not set"
             return MeantimeError(f"{self.shown} wants an API key ({status}); it is read from ${self.key_env}, {state}")
         if status in (404, 405):
-            return MeantimeError(
+            return NothingThereError(
                 f"{self.shown} has no embeddings API at {urlsplit(url).path} ({status}{said}); give the address of a "
                 "Meantime server, http://HOST:PORT, or the whole address of the API, https://HOST/v1/embeddings"
             )
@@ -130,12 +142,22 @@ class Client:
     def _said(self, response: urllib3.BaseHTTPResponse) -> str:
         """The server's own words, if it has any that are fit to repeat."""
         try:
-            error = json.loads(response.data)["error"]
-            message = error if isinstance(error, str) else error["message"]
-        except (ValueError, KeyError, TypeError):
+            message = _words(json.loads(response.data))
+        except (ValueError, RecursionError):
             return ""
-        message = " ".join(str(message).split())[:300]
+        message = " ".join(message.split())
         key = os.environ.get(self.key_env)
         if key:
             message = message.replace(key, "***")
-        return f": {message}"
+        return message and f": {message[:300]}"
+
+
+def _words(said: Any) -> str:
+    """The sentence inside {"error": {"message": …}}, {"detail": …}, {"detail": [{"msg": …}]}, {"message": …}."""
+    if isinstance(said, str):
+        return said
+    if isinstance(said, list):
+        return _words(said[0]) if said else ""
+    if isinstance(said, dict):
+        return next((words for name in ("error", "message", "detail", "msg") if (words := _words(said.get(name)))), "")
+    return ""

@@ -31,7 +31,8 @@ def router(service: Service) -> APIRouter:
             "logit_scale": encoder.logit_scale,
             "preprocess": asdict(encoder.preprocess),
         }
-        return JSONResponse({"models": [about]})
+        entry = {"id": service.model, "object": "model", "created": 0, "owned_by": "meantime"}
+        return JSONResponse({"models": [about], "object": "list", "data": [entry]})
 
     @api.get(
         "/v1/methods",
@@ -42,10 +43,12 @@ def router(service: Service) -> APIRouter:
     async def methods() -> JSONResponse:
         return JSONResponse({"methods": [{"name": name, "summary": m.summary} for name, m in served_methods().items()]})
 
+    @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", responses={200: {"model": Status}}, summary="Whether it runs", operation_id="healthz")
     async def healthz() -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
+    @api.head("/readyz", include_in_schema=False)
     @api.get(
         "/readyz",
         responses={200: {"model": Status}, **refusals(503)},
@@ -73,6 +76,8 @@ def router(service: Service) -> APIRouter:
             "meantime_body_bytes": ("gauge", "Bytes of their bodies.", gate.bytes),
             "meantime_items_waiting": ("gauge", "Views and texts that wait for the encoder.", batcher.waiting),
             "meantime_views_held": ("gauge", "Views in memory as pixels.", service.pixels.used),
+            "meantime_classes_kept": ("gauge", "Lists of classes in memory.", len(service.kept)),
+            "meantime_classes_kept_bytes": ("gauge", "Bytes of these.", service.kept.bytes),
             "meantime_encoder_calls_total": ("counter", "Batches that the encoder has done.", batcher.calls),
             "meantime_views_encoded_total": ("counter", "Views encoded.", batcher.encoded["images"]),
             "meantime_texts_encoded_total": ("counter", "Texts encoded.", batcher.encoded["texts"]),

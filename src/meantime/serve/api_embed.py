@@ -1,4 +1,6 @@
-"""`POST /v1/embed`: texts and images in, embeddings out, in the shape that embedding APIs commonly use."""
+"""`POST /v1/embed`, also `/v1/embeddings`: texts and images in, embeddings out, as embedding APIs commonly have it."""
+
+from typing import Any
 
 import numpy as np
 from fastapi import APIRouter
@@ -21,18 +23,23 @@ def router(service: Service) -> APIRouter:
     """Return the endpoint."""
     api = APIRouter()
 
-    @api.post(
-        "/v1/embed",
-        summary="Embeddings of texts and images",
-        operation_id="embed",
-        responses={200: {"model": EmbedAnswer}, **refusals(400, 401, 404, 408, 413, 415, 422, 503)},
-        openapi_extra={"requestBody": json_body(EmbedRequest)},
-    )
+    about: dict[str, Any] = {
+        "summary": "Embeddings of texts and images",
+        "responses": {200: {"model": EmbedAnswer}, **refusals(400, 401, 404, 408, 413, 415, 422, 503)},
+        "openapi_extra": {"requestBody": json_body(EmbedRequest)},
+    }
+
+    @api.post("/v1/embed", operation_id="embed", **about)
+    @api.post("/v1/embeddings", operation_id="embeddings", **about)  # where common clients look for it
     async def embed(request: Request) -> Response:
         with service.gate.enter() as ticket:
             asked = await read_json(request, ticket, service, EmbedRequest)
             if asked.model not in (None, service.model):
                 raise ApiError(404, f"there is no model of that name here; {service.model} is served")
+            if asked.dimensions not in (None, service.encoder.dim):
+                raise invalid(
+                    f"dimensions is {asked.dimensions}; embeddings of {service.model} have {service.encoder.dim}"
+                )
             rows = await unless_gone(request, _embed(service, asked))
         return Response(
             await service.light(_write, rows, service.model, asked.encoding_format), media_type="application/json"

@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 import meantime
 from meantime.encoders import Encoder, load_encoder
-from meantime.serve import api_about, api_classify, api_embed, api_mta, errors, openapi, pages
+from meantime.serve import api_about, api_classes, api_classify, api_embed, api_mta, errors, openapi, pages
 from meantime.serve.security import Guard
 from meantime.serve.service import Service
 from meantime.serve.settings import Settings
@@ -48,7 +48,7 @@ def create_app(settings: Settings | None = None, encoder: Encoder | None = None)
     )
     app.state.service = service
     app.state.broken = False  # whether loading the model has failed
-    for part in (api_classify, api_mta, api_embed, api_about, pages):
+    for part in (api_classify, api_mta, api_classes, api_embed, api_about, pages):
         app.include_router(part.router(service))
     if (files := pages.files(service)) is not None:
         app.mount("/static", files)

@@ -14,16 +14,20 @@ from meantime.serve.schemas import Packed
 Floats = NDArray[np.float32]
 
 
-def unpack(value: "Packed | list[list[float]]", what: str) -> Floats:
-    """Return a matrix of float32 from either form."""
+def unpack(value: Packed | list[Any], what: str, layout: str, axes: tuple[int, ...] = (2,)) -> Floats:
+    """Return an array of float32, with as many axes as may be, from either form."""
     if isinstance(value, list):
-        width = len(value[0]) if value else 0
-        if not width or any(len(row) != width for row in value):
-            raise invalid(f"{what} must be a matrix: rows of one length, none empty")
+        stacked = bool(value and value[0] and isinstance(value[0][0], list))  # of several images
+        rows = [row for image in value for row in image] if stacked else value
+        width = len(rows[0]) if rows else 0
+        if not width or any(len(row) != width for row in rows):
+            raise invalid(f"{what} must be {layout}: rows of one length, none empty")
+        if stacked and any(len(image) != len(value[0]) for image in value):
+            raise invalid(f"{what} must be {layout}: as many rows for each image as for the first")
         with np.errstate(over="ignore"):  # infinity is refused where all numbers are checked
-            return np.asarray(value, dtype=np.float32)
-    if len(value.shape) != 2 or min(value.shape) < 1:
-        raise invalid(f"{what} has the shape {value.shape}; expected two numbers of at least 1")
+            return np.asarray(rows, dtype=np.float32).reshape((len(value), -1, width) if stacked else (-1, width))
+    if len(value.shape) not in axes:
+        raise invalid(f"{what} has the shape {value.shape}; expected {layout}")
     dtype = np.dtype(value.dtype).newbyteorder("<")
     # The text is looked at before it is decoded: a shape may claim anything.
     expected = math.prod(value.shape) * dtype.itemsize

@@ -60,12 +60,14 @@ def answer(error: ApiError) -> JSONResponse:
 
 def first_problem(error: ValidationError) -> str:
     """Return where and what the first of pydantic's problems is, without repeating what was sent."""
-    problems = error.errors(include_url=False, include_input=False)
+    problems = error.errors(include_url=False)
     # Of a field that may have several forms, the form that fits furthest is the one that was meant.
     same = [p for p in problems if p["loc"][:1] == problems[0]["loc"][:1]]
     problem = max(same, key=lambda p: len(p["loc"]))
     place = ".".join(str(part) for part in problem["loc"] if not _is_form(part))
-    return f"{place[:100]}: {problem['msg']}" if place else problem["msg"]
+    nested = problem["type"] == "float_type" and isinstance(problem["input"], list)
+    what = "a list stands where a number should: an axis too many" if nested else problem["msg"]
+    return f"{place[:100]}: {what}" if place else what
 
 
 def _is_form(part: int | str) -> bool:

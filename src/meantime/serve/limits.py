@@ -99,6 +99,24 @@ def check_labels(names: list[str], settings: Settings) -> list[str]:
     return list(dict.fromkeys(names))  # one that came twice would share its probability with itself
 
 
+def check_names(names: list[str], count: int, settings: Settings) -> tuple[str, ...]:
+    """Return the names of so many classes, if there is one for each and none is too long."""
+    if len(names) != count:
+        raise invalid(f"there are {len(names)} names for {count} classes; expected one for each")
+    return tuple(check_text(name, "a name", settings.max_label_length) for name in names)
+
+
+def check_batch(views: tuple[int, ...], classes: int, settings: Settings) -> None:
+    """Check what /v1/mta is asked for by views (N, d) or (B, N, d): each image, and all of them together."""
+    images, n, d = (1, *views)[-3:]
+    check_range("the number of views", n, 1, settings.max_views)
+    check_range("the number of classes", classes, 1, settings.max_classes)
+    check_range("the dimension", d, 1, settings.max_dim)
+    check_range("the number of images", images, 1, settings.max_images)
+    check_range("images x classes", images * classes, 1, settings.max_scores)
+    check_range("images x views x classes", images * n * classes, 1, settings.max_predictions)
+
+
 def check_text(text: str, what: str, most: int) -> str:
     """Return the text if it is not too long and is Unicode that can be written."""
     if len(text) > most:

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from meantime.serve.schemas import ClassifyRequest, EmbedRequest, MtaRequest, Options, Refusal
+from meantime.serve.schemas import ClassesRequest, ClassifyRequest, EmbedRequest, MtaRequest, Options, Refusal
 
 PLACE = "#/components/schemas/{model}"
 BINARY = {"type": "string", "format": "binary"}
@@ -76,7 +76,7 @@ def describe(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             description = make()
-            bodies = [(m, "validation") for m in (ClassifyRequest, MtaRequest, EmbedRequest)]
+            bodies = [(m, "validation") for m in (ClassifyRequest, MtaRequest, ClassesRequest, EmbedRequest)]
             _, definitions = models_json_schema(bodies, ref_template=PLACE)  # type: ignore[arg-type]
             description["components"]["schemas"] |= definitions["$defs"]
         return app.openapi_schema or description

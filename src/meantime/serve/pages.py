@@ -22,6 +22,7 @@ def router(service: Service) -> APIRouter:
     static = service.settings.static
     photos = static / "samples"
 
+    @api.head("/", include_in_schema=False)
     @api.get("/", include_in_schema=False)
     async def page() -> Response:
         if (static / "index.html").is_file():

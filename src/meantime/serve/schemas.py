@@ -105,18 +105,23 @@ class ClassifyAnswer(BaseModel):
 
 
 class Packed(Strict):
-    """A matrix as base64 of its little-endian rows."""
+    """An array as base64 of its little-endian rows."""
 
     data: Annotated[str, Field(examples=["AACAPwAAAAA="])]
     dtype: Literal["float16", "float32"]
-    shape: Annotated[list[Annotated[int, Field(ge=1, lt=2**31)]], Field(min_length=2, max_length=2, examples=[[1, 2]])]
+    shape: Annotated[list[Annotated[int, Field(ge=1, lt=2**31)]], Field(min_length=2, max_length=3, examples=[[1, 2]])]
 
 
-Matrix = list[list[FiniteFloat]] | Packed
+# Of a long list of mistakes the first is told, and the form that does not fit is left at once.
+Rows = Annotated[list[Annotated[list[FiniteFloat], Field(fail_fast=True)]], Field(fail_fast=True)]
+Stack = Annotated[list[Rows], Field(fail_fast=True)]
+Names = Annotated[
+    list[str] | None, Field(description="Of the classes, in their order; then the answer has the best by name.")
+]
 
 
 class MtaRequest(Strict):
-    """Embeddings of the views of one image, and of the classes."""
+    """Embeddings of the views of one image, or of several, and of the classes."""
 
     model_config = ConfigDict(
         populate_by_name=False,
@@ -125,30 +130,67 @@ class MtaRequest(Strict):
                 {
                     "views": [[0.7, 0.3, 0.1], [0.9, 0.3, 0.1], [0.8, 0.3, 0.0], [0.0, 0.1, 0.9]],
                     "classes": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+                    "names": ["cat", "dog", "rocket"],
                     "logit_scale": 10,
                 }
             ]
         },
     )
-    views: Annotated[Matrix, Field(description="(N, d), view 0 the original.")]
-    classes: Annotated[Matrix, Field(description="(K, d).")]
+    views: Annotated[
+        Rows | Stack | Packed,
+        Field(
+            union_mode="left_to_right", description="(N, d) of one image, (B, N, d) of several; view 0 is the original."
+        ),
+    ]
+    classes: Annotated[
+        Rows | Packed | str,
+        Field(union_mode="left_to_right", description="(K, d), or the id that POST /v1/classes answered."),
+    ]
+    names: Names = None
+    top: Annotated[int, Field(ge=1, description="How many of the best names to return.")] = 5
     logit_scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 100.0
     lambda_: Annotated[float, Field(alias="lambda", ge=0, le=1e6, allow_inf_nan=False)] = 4.0
     lambda_y: Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)] = 0.2
     rho: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.3
     variant: Literal["official", "paper", "exact"] = "official"
+    affinity: Literal["head", "vision"] = "head"
     encoding_format: Encoding = "float"
 
 
-class MtaAnswer(BaseModel):
-    """What MTA found; with ``encoding_format`` base64 the three arrays are packed as in the request."""
+Answers = list[float] | list[list[float]] | dict[str, Any]
 
-    probabilities: Annotated[list[float] | dict[str, Any], Field(description="(K).")]
-    inlierness: Annotated[list[float] | dict[str, Any], Field(description="(N), on the simplex.")]
-    mode: Annotated[list[float] | dict[str, Any], Field(description="(d), unit length.")]
-    label: Annotated[int, Field(description="Index of the best class.")]
-    n_iter: int
-    converged: bool
+
+class MtaAnswer(BaseModel):
+    """What MTA found, of several images with a first axis more; base64 packs the three arrays as in the request."""
+
+    probabilities: Annotated[Answers, Field(description="(K).")]
+    inlierness: Annotated[Answers, Field(description="(N), on the simplex.")]
+    mode: Annotated[Answers, Field(description="(d), unit length.")]
+    label: Annotated[int | list[int], Field(description="Index of the best class.")]
+    n_iter: int | list[int]
+    converged: bool | list[bool]
+    scores: Annotated[
+        list[Score] | list[list[Score]] | None,
+        Field(description="The best names, best first, if there are names."),
+    ] = None
+
+
+class ClassesRequest(Strict):
+    """Embeddings of classes that many requests will ask for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"classes": [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], "names": ["cat", "dog"]}]},
+    )
+    classes: Annotated[Rows | Packed, Field(union_mode="left_to_right", description="(K, d).")]
+    names: Names = None
+
+
+class ClassesAnswer(BaseModel):
+    """Where they are kept, and what was understood."""
+
+    id: Annotated[str, Field(description="For the classes of POST /v1/mta.")]
+    classes: Annotated[int, Field(description="K.")]
+    dim: Annotated[int, Field(description="d.")]
 
 
 class ImageInput(Strict):
@@ -167,6 +209,8 @@ class EmbedRequest(Strict):
     input: Annotated[list[Input], Field(min_length=1)] | Input
     model: Annotated[str | None, Field(description="If given, the model that is served.")] = None
     encoding_format: Encoding = "float"
+    dimensions: Annotated[int | None, Field(description="If given, those of the model: none are cut off.")] = None
+    user: Annotated[str | None, Field(description="Not looked at; common clients send it.")] = None
 
 
 class Embedding(BaseModel):
@@ -215,10 +259,21 @@ class ModelInfo(BaseModel):
     preprocess: PreprocessInfo
 
 
+class ModelId(BaseModel):
+    """A model as common clients list it."""
+
+    id: str
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Not known: 0.")]
+    owned_by: str
+
+
 class Models(BaseModel):
-    """The models that are served: one."""
+    """The models that are served: one, told twice."""
 
     models: list[ModelInfo]
+    object: Literal["list"]
+    data: Annotated[list[ModelId], Field(description="For common clients.")]
 
 
 class MethodInfo(BaseModel):

@@ -16,6 +16,7 @@ from meantime.encoders import Encoder
 from meantime.pipeline import Pipeline
 from meantime.serve.batching import AsyncEncoder, Budget
 from meantime.serve.gate import Gate
+from meantime.serve.kept import Kept
 from meantime.serve.metrics import Metrics
 from meantime.serve.settings import Settings
 from meantime.serve.texts import Texts
@@ -36,6 +37,7 @@ class Service:
         self.pipeline = Pipeline(encoder, threads=settings.threads)
         self.encode = AsyncEncoder(self.pipeline.batcher)
         self.texts = Texts(encoder, self.encode, settings)
+        self.kept = Kept(settings.max_kept, settings.max_kept_bytes)
         self.gate = Gate(
             settings.queue,
             settings.max_waiting_bytes,

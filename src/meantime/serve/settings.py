@@ -28,6 +28,11 @@ class Settings:
     max_text_length: int = 4000  # of one text of /v1/embed
     max_dim: int = 8192  # d of /v1/mta
     max_classes: int = 20_000  # K of /v1/mta
+    max_images: int = 256  # B of /v1/mta
+    max_scores: int = 2**20  # B x K: what it answers, some 20 MB of text
+    max_predictions: int = 2**24  # B x N x K: what it computes, 256 images of 64 views and 1000 classes
+    max_kept: int = 64  # lists of classes in memory for /v1/mta
+    max_kept_bytes: int = 128 * MIB  # all of these together
 
     queue: int = 128  # requests in work and waiting; beyond it 503 with Retry-After
     max_waiting_bytes: int = 512 * MIB  # bodies of all of these together

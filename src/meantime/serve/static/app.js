@@ -71,6 +71,7 @@ function fail(error) {
 function complain(message, wait = 0) {
   clearTimeout(timer);
   $("trouble").hidden = !message;
+  document.body.classList.toggle("troubled", message !== "");
   $("problem").textContent = message;
   $("again").hidden = !chosen;
   if (message) say("");
@@ -88,9 +89,14 @@ function say(text, busy = false) {
   document.body.classList.toggle("busy", busy);
 }
 
-/** Forget an answer that belongs to another photo. */
-function clear() {
+/** Take another photo, or none: what was answered belongs to the one before. */
+function take(picture) {
+  chosen = picture;
+  shown = null;
+  clearTimeout(timer);
+  running.abort();
   for (const id of ["answer", "why", "key"]) $(id).hidden = true;
+  complain("");
 }
 
 function showCount() {
@@ -100,10 +106,9 @@ function showCount() {
 
 const pictures = photo.start(
   (picture) => {
-    chosen = picture;
+    take(picture);
+    if (!picture) return;
     $("intro").hidden = true;
-    clear();
-    complain("");
     later(0);
   },
   (message) => complain(message),

@@ -7,12 +7,14 @@ const LARGEST = 1400; // pixels of the copy that is drawn; the server gets the f
 
 export let bitmap = null;
 
-/** `onPhoto({file, name})` is called with what can be shown, `onTrouble(message)` with why it cannot. */
+/** `onPhoto({file, name})` is called with what can be shown or null, `onTrouble(message)` with why there is none. */
 export function start(onPhoto, onTrouble) {
   const take = async (file, name) => {
     try {
       bitmap = await reduced(file);
     } catch {
+      hide();
+      onPhoto(null);
       onTrouble(`${name || "That"} is not a picture that can be read. JPEG, PNG, WebP and GIF are.`);
       return;
     }
@@ -70,6 +72,11 @@ async function reduced(file) {
   const small = await createImageBitmap(whole, { resizeWidth, resizeHeight, resizeQuality: "high" });
   whole.close();
   return small;
+}
+
+function hide() {
+  $("stage").hidden = true;
+  $("invite").hidden = false;
 }
 
 function show(name) {
