@@ -116,7 +116,7 @@ def scored(make, score, best="cat", plain="cat", **fields):
 
 def test_the_least_certain_are_shown_in_full_and_all_others_small(tmp_path, make):
     rng = np.random.default_rng(0)
-    scores = rng.permutation(np.linspace(0.3, 0.99, CARDS + 30))
+    scores = rng.permutation(np.linspace(0.3, 1.0, CARDS + 30))
     text = write(tmp_path / "r.html", (scored(make, score) for score in scores))
     page = Page(text)
     assert (page.kinds.count("card"), page.kinds.count("tile")) == (CARDS, 30)
@@ -213,12 +213,20 @@ def test_only_addresses_of_the_web_are_links(tmp_path):
     assert page.links == ["#unreadable", "https://host/a.jpg"]
 
 
-def test_of_a_long_path_a_small_one_shows_the_end(tmp_path, make, photo):
-    path = tmp_path / ("a" * 100) / "b.png"
-    path.parent.mkdir()
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a" * 40 + "/bc/d.png", "…/<wbr>bc/<wbr>d.png"),
+        ("a" * 60 + ".png", "…" + "a" * 36 + ".png"),
+        ("a/b.png", "a/<wbr>b.png"),
+    ],
+)
+def test_of_a_long_path_a_small_one_shows_the_end(tmp_path, make, photo, name, shown):
+    path = tmp_path / "c" / name
+    path.parent.mkdir(parents=True)
     path.write_bytes(photo.read_bytes())
-    text = write(tmp_path / "r.html", [*(make() for _ in range(CARDS)), make(path=str(path))])
-    assert f'title="{path}">…{"a" * 53}/<wbr>b.png</span>' in text
+    text = write(tmp_path / "c" / "r.html", [*(make() for _ in range(CARDS)), make(path=str(path))])
+    assert f'title="{path}">{shown}</span>' in text
 
 
 def test_header_counts(tmp_path, make):

@@ -7,7 +7,7 @@ from meantime.report.picture import Thumbnail
 from meantime.report.place import Place
 from meantime.report.trust import percent
 
-LONGEST = 60  # characters of a caption; of a longer one the end, where names differ
+LONGEST = 40  # characters of a caption; of a longer one the end, where names differ
 
 
 def tile(prediction: Prediction, place: Place, label: int, picture: Thumbnail | None) -> str:
@@ -19,16 +19,18 @@ def tile(prediction: Prediction, place: Place, label: int, picture: Thumbnail | 
     was = ""
     if prediction.changed and not prediction.abstained:
         was = f'<span class="was">was {escape(prediction.plain_label or "")}</span>'
-    caption = place.caption if len(place.caption) <= LONGEST else "…" + place.caption[1 - LONGEST :]
     return (
         f'<a class="tile" data-label="{label}"{link}>{shown}{name} <span class="score">{percent(score)}</span>{was}'
-        f'<span class="file" title="{escape(place.path)}">{_breakable(caption)}</span></a>\n'
+        f'<span class="file" title="{escape(place.path)}">{_caption(place.caption)}</span></a>\n'
     )
 
 
-def _breakable(caption: str) -> str:
-    """A caption whose lines break at folders, where they can."""
-    return escape(caption).replace("/", "/<wbr>")
+def _caption(text: str) -> str:
+    """Cut a caption, and let its lines break, at folders where it can be."""
+    if len(text) > LONGEST:
+        end = text[-LONGEST:]
+        text = "…" + end[max(end.find("/"), 0) :]
+    return escape(text).replace("/", "/<wbr>")
 
 
 def unreadable(prediction: Prediction, place: Place) -> str:
