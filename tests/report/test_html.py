@@ -4,11 +4,13 @@ import os
 import pickle
 import re
 import tracemalloc
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -18,10 +20,12 @@ from meantime.errors import MeantimeError
 from meantime.images import load_image
 from meantime.prediction import failure
 from meantime.report import ReportWriter, write_report
-from meantime.report.card import thumbnail
+from meantime.report.head import LABELS, script
+from meantime.report.picture import CARD, TILE, thumbnails
+from meantime.report.section import CARDS
 
 NAMES = ("cat", "dog")
-VOID = {"meta", "image", "rect", "use"}
+VOID = {"meta", "image", "rect", "use", "img", "input", "wbr"}
 
 
 class Page(HTMLParser):
@@ -33,6 +37,9 @@ class Page(HTMLParser):
         self.ids: list[str] = []
         self.links: list[str] = []
         self.tags: list[str] = []
+        self.kinds: list[str] = []  # classes
+        self.pictures: list[str] = []
+        self.scripts: list[str] = []
         self.words = ""
         self.feed(text)
         self.close()
@@ -45,7 +52,9 @@ class Page(HTMLParser):
         for name, value in attrs:
             assert not name.startswith("on"), "no script"
             if name in ("src", "href", "xlink:href"):
-                self.links.append(value or "")
+                (self.links if tag in ("a", "use") else self.pictures).append(value or "")
+            if name == "class":
+                self.kinds.append(value or "")
             if name == "id":
                 self.ids.append(value or "")
 
@@ -57,7 +66,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open[-1:] == ["script"]:
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
             self.words += data
 
 
@@ -67,15 +78,24 @@ def write(path: Path, predictions) -> str:
 
 
 def test_page_is_balanced_and_loads_nothing(tmp_path, make):
-    text = write(tmp_path / "r.html", [make(), make("dog", "cat"), failure("x.jpg", NAMES, "broken")])
+    predictions = [make(), make("dog", "cat"), failure("x.jpg", NAMES, "broken"), *(make() for _ in range(CARDS))]
+    text = write(tmp_path / "r.html", predictions)
     page = Page(text)
-    assert page.links
+    assert page.tags.count("image") + page.tags.count("img") == len(page.pictures) == CARDS + 2
+    for picture in page.pictures:
+        assert picture.startswith("data:image/jpeg;base64,")
     for link in page.links:
-        assert link.startswith("data:image/jpeg;base64,") or link[1:] in page.ids
-    assert "script" not in page.tags
+        assert link == "photo.png" or link[1:] in page.ids
     assert "@import" not in text
     assert "url(" not in text
     assert len(page.ids) == len(set(page.ids))
+
+
+def test_the_only_script_is_the_one_that_the_policy_allows(tmp_path, make):
+    text = write(tmp_path / "r.html", [make()])
+    assert Page(text).scripts == [script()]
+    fingerprint = b64encode(sha256(script().encode()).digest()).decode()
+    assert f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{fingerprint}'" in text
 
 
 def test_every_image_is_there_with_its_picture_bars_and_views(tmp_path, make):
@@ -84,6 +104,129 @@ def test_every_image_is_there_with_its_picture_bars_and_views(tmp_path, make):
     assert page.tags.count("use") == 5 * 16  # of 20 views the first twelve and the last four
     assert page.words.count("4 more") == 5
     assert page.tags.count("tr") == 5 * 5
+
+
+def scored(make, score, best="cat", plain="cat", **fields):
+    """A prediction whose best name has this score."""
+    made = make(best, plain, **fields)
+    shares = np.full(len(made.names), (1 - score) / (len(made.names) - 1), np.float32)
+    shares[made.names.index(best)] = score
+    return replace(made, probabilities=shares)
+
+
+def test_the_least_certain_are_shown_in_full_and_all_others_small(tmp_path, make):
+    rng = np.random.default_rng(0)
+    scores = rng.permutation(np.linspace(0.3, 1.0, CARDS + 30))
+    text = write(tmp_path / "r.html", (scored(make, score) for score in scores))
+    page = Page(text)
+    assert (page.kinds.count("card"), page.kinds.count("tile")) == (CARDS, 30)
+    shown = [float(said) for said in re.findall(r'class="score">([\d.]+) %', text)]
+    assert len(shown) == CARDS + 30
+    assert shown == sorted(shown)
+    assert f"The {CARDS} least certain come first, in full; 30 more follow small." in page.words
+
+
+def test_every_section_has_images_in_full(tmp_path, make):
+    predictions = [scored(make, 0.5) for _ in range(CARDS)] + [scored(make, 0.9, "dog", "cat"), make(threshold=0.9)]
+    page = Page(write(tmp_path / "r.html", predictions))
+    assert (page.kinds.count("card"), page.kinds.count("tile")) == (CARDS + 2, 0)
+    assert "follow small" not in page.words
+
+
+def test_a_small_one_says_what_changed_and_what_is_doubtful(tmp_path, make):
+    changed = [scored(make, 0.5, "dog", "cat") for _ in range(CARDS)]
+    doubtful = [scored(make, 0.4, threshold=0.99) for _ in range(CARDS)]
+    last = [scored(make, 0.7, "shark", "teapot"), scored(make, 0.6, "rocket", "pizza", threshold=0.99)]
+    words = Page(write(tmp_path / "r.html", [*changed, *doubtful, *last])).words
+    assert "shark 70.0 %was teapotphoto.png" in words
+    assert "rocket? 60.0 %photo.png" in words
+
+
+def test_an_image_takes_little_room(tmp_path, make):
+    def size(count: int) -> int:
+        return len(write(tmp_path / "r.html", (make() for _ in range(count))))
+
+    few, many = size(CARDS), size(CARDS + 100)
+    assert (many - few) / 100 < 4000
+
+
+def test_answers_are_counted_the_most_frequent_first(tmp_path, make):
+    predictions = [make("dog", "dog"), *(make() for _ in range(3)), make("shark", "shark", threshold=0.9)]
+    predictions.append(failure("x.jpg", NAMES, "broken"))
+    text = write(tmp_path / "r.html", predictions)
+    listed = re.search(r'<ul class="labels".*?</ul>', text, re.DOTALL).group()
+    assert re.sub(r"<[^>]+>", " ", listed).split() == ["cat", "3", "dog", "1", "no", "answer", "1"]
+    numbers = re.findall(r'value="(\d+)"', listed)
+    assert len(set(numbers)) == 3
+    assert text.count(f'<article class="card" data-label="{numbers[0]}">') == 3
+
+
+def test_many_labels_are_folded(tmp_path, make):
+    names = tuple(f"name{i}" for i in range(LABELS + 5))
+    text = write(tmp_path / "r.html", (make(name, name, names=names) for name in names))
+    assert "<summary>5 more labels</summary>" in text
+    assert text.count('<button type="button" disabled') == LABELS + 5
+
+
+def test_images_of_unequal_numbers_of_views(tmp_path, make):
+    eight = replace(make(), inlierness=np.full(8, 0.125, np.float32))
+    words = Page(write(tmp_path / "r.html", [make(), eight, failure("x.jpg", NAMES, "broken")])).words
+    assert "8 to 20 views of an image, 14.0 on average" in words
+    assert "of each image ·" not in words
+
+
+def test_captions_tell_files_of_one_name_apart_and_lead_to_them(tmp_path, make, photo):
+    predictions = []
+    for folder in ("100", "101 #1%"):
+        (tmp_path / "photos" / folder).mkdir(parents=True)
+        path = tmp_path / "photos" / folder / "IMG_0001.png"
+        path.write_bytes(photo.read_bytes())
+        predictions.append(make(path=str(path)))
+    (tmp_path / "reports").mkdir()
+    below = Page(write(tmp_path / "r.html", predictions))
+    assert "photos/100/IMG_0001.png" in below.words.split("\n")
+    assert "photos/101 #1%/IMG_0001.png" in below.words.split("\n")
+    assert "photos/101%20%231%25/IMG_0001.png" in below.links
+    beside = Page(write(tmp_path / "reports" / "r.html", predictions))
+    assert str(tmp_path / "photos" / "100" / "IMG_0001.png") in beside.words.split("\n")
+    assert "../photos/100/IMG_0001.png" in beside.links
+
+
+def test_links_lead_from_the_page_wherever_the_run_was_started(tmp_path, make, monkeypatch, photo):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    assert f"../{photo.name}" in Page(write(Path("out/r.html"), [make(path=photo.name)])).links
+
+
+@pytest.mark.parametrize("path", ["javascript:alert(1)", "javascript://x/%0aalert(1)", "data:text/html,x", "//host/x"])
+def test_no_path_becomes_a_link_to_elsewhere(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    if "/" not in path:
+        Path(path).touch()
+    page = Page(write(tmp_path / "r.html", [failure(path, NAMES, "broken")]))
+    assert page.links == ["#unreadable"] + [quote(path)] * ("/" not in path)
+
+
+def test_only_addresses_of_the_web_are_links(tmp_path):
+    paths = ["https://host/a.jpg", "s3://bucket/a.jpg"]
+    page = Page(write(tmp_path / "r.html", [failure(path, NAMES, "broken") for path in paths]))
+    assert page.links == ["#unreadable", "https://host/a.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a" * 40 + "/bc/d.png", "…/<wbr>bc/<wbr>d.png"),
+        ("a" * 60 + ".png", "…" + "a" * 36 + ".png"),
+        ("a/b.png", "a/<wbr>b.png"),
+    ],
+)
+def test_of_a_long_path_a_small_one_shows_the_end(tmp_path, make, photo, name, shown):
+    path = tmp_path / "c" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(photo.read_bytes())
+    text = write(tmp_path / "c" / "r.html", [*(make() for _ in range(CARDS)), make(path=str(path))])
+    assert f'title="{path}">{shown}</span>' in text
 
 
 def test_header_counts(tmp_path, make):
@@ -125,7 +268,7 @@ def test_a_large_jpeg_is_decoded_no_larger_than_its_card_needs(tmp_path, photo):
     whole = Image.fromarray(load_image(path))
     whole.thumbnail((320, 320))
     tracemalloc.start()
-    made = thumbnail(str(path))
+    made, small = thumbnails(str(path), CARD, TILE)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 6000 * 4500 * 3 / 4
@@ -133,10 +276,11 @@ def test_a_large_jpeg_is_decoded_no_larger_than_its_card_needs(tmp_path, photo):
         assert shown.size == (made.width, made.height) == (240, 320)
         difference = np.asarray(shown).astype(int) - np.asarray(whole)
     assert np.abs(difference).mean() < 3
+    assert (small.width, small.height) == (84, 112)
 
 
 def test_hostile_names_stay_text(tmp_path, make, photo):
-    bad = "<script>alert('x')</script>\"&amp;"
+    bad = "<script>alert('x')</script>\"&amp;--><!--"
     path = tmp_path / "a<b>&\"'.png"
     path.write_bytes(photo.read_bytes())
     names = (bad, "cat")
@@ -144,12 +288,16 @@ def test_hostile_names_stay_text(tmp_path, make, photo):
         make(bad, "cat", str(path), names=names),
         make("cat", bad, str(path), names=names, threshold=0.9),
         failure(bad, names, f"{bad} is bad"),
+        *(scored(make, 0.7, bad, "cat", path=str(path), names=names) for _ in range(CARDS)),
+        *(scored(make, 0.9, "cat", bad, path=str(path), names=names) for _ in range(CARDS)),
     ]
     write_report(tmp_path / "r.html", predictions, method=bad, encoder=bad, title=bad)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "script" not in page.tags
+    assert page.scripts == [script()]
+    assert page.kinds.count("tile") > CARDS // 2
     assert page.words.count(bad) >= 8
-    assert path.name in page.words
+    assert page.words.count(path.name) == 2 * CARDS + 2
+    assert "a%3Cb%3E%26%22%27.png" in page.links
 
 
 def test_file_name_that_is_not_unicode(tmp_path):
@@ -221,17 +369,19 @@ def test_a_run_that_fails_at_once_leaves_the_old_page(tmp_path):
     assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
 
 
-def test_writer_keeps_no_pictures(tmp_path, make):
+def test_memory_does_not_grow_once_enough_is_shown_in_full(tmp_path, make):
     def size(report: ReportWriter) -> int:
         kept = {name: value for name, value in vars(report).items() if name != "_folder"}
         return len(pickle.dumps(kept))
 
     with ReportWriter(tmp_path / "r.html", method="mta", encoder="embedded") as report:
-        report.add(make())
-        first = size(report)
-        for _ in range(20):
+        for _ in range(CARDS + 1):
             report.add(make())
-        assert size(report) == first
+        first = size(report)
+        for _ in range(2 * CARDS):  # half of them take the place of others
+            report.add(scored(make, 0.7))
+            report.add(make())
+        assert size(report) == pytest.approx(first, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["", "missing/r.html"])

@@ -4,81 +4,38 @@ The picture is embedded once, as an SVG image; every crop in the strip is a wind
 costs a hundred bytes instead of a file of its own.
 """
 
-from base64 import b64encode
-from dataclasses import dataclass
 from html import escape
-from io import BytesIO
-from pathlib import PurePath
 
-from PIL import Image
-
-from meantime.errors import ImageError
-from meantime.images import Pixels, load_image, quiet_pillow
 from meantime.prediction import Prediction
+from meantime.report.picture import Thumbnail
+from meantime.report.place import Place
 from meantime.report.trust import compared, least_trusted, most_trusted, percent, ranked, shades
 
-SIDE, QUALITY = 320, 82  # of the thumbnail: longest side in pixels, JPEG quality
 BOXES_TRUSTED, BOXES_DOUBTED = 3, 2
 STRIP_FIRST, STRIP_LAST = 12, 4
 
 
-@dataclass(frozen=True)
-class Thumbnail:
-    """A small JPEG as base64."""
+def card(
+    prediction: Prediction, place: Place, label: int, picture: Thumbnail | None, *, number: int, method: str, note: str
+) -> str:
+    """Return the card of an image that was read.
 
-    data: str
-    width: int
-    height: int
-
-
-def thumbnail(path: str) -> Thumbnail:
-    """Read an image and shrink it."""
-    picture = Image.fromarray(_reduced(path))
-    picture.thumbnail((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=2.0)
-    buffer = BytesIO()
-    picture.save(buffer, "JPEG", quality=QUALITY, optimize=True)
-    return Thumbnail(b64encode(buffer.getvalue()).decode("ascii"), *picture.size)
-
-
-def _reduced(path: str) -> Pixels:
-    """Read an image; a JPEG no larger than is of use, which saves most of its decoding."""
-    try:
-        with quiet_pillow(), Image.open(path) as image:
-            image.draft("RGB", (2 * SIDE, 2 * SIDE))
-            return load_image(image)
-    except Exception:  # no file: a URL, or the reason why there is none
-        return load_image(path)
-
-
-def card(prediction: Prediction, number: int, method: str) -> str:
-    """Return the card of an image that was read; ``number`` tells its picture from the others."""
-    picture, note = None, ""
-    if prediction.path is not None:
-        try:
-            picture = thumbnail(prediction.path)
-        except ImageError as error:  # moved or deleted since it was classified
-            note = f'<p class="note">{escape(str(error))}</p>'
-    shown = "" if picture is None else _photo(prediction, picture, number)
+    ``label`` is the number of its answer on this page, ``number`` tells its picture from the others, and ``note``
+    says why there is none.
+    """
+    shown = "" if picture is None else _photo(prediction, place, picture, number)
     strip = "" if picture is None else _strip(prediction, picture, number)
-    return f"""<article class="card{" bare" if picture is None else ""}">
+    said = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"""<article class="card{" bare" if picture is None else ""}" data-label="{label}">
 {shown}<div class="facts">
-{_heading(prediction, number)}{note}
+{_heading(prediction, place)}{said}
 {_bars(prediction, method)}
 </div>
 {strip}</article>
 """
 
 
-def unreadable(prediction: Prediction, number: int) -> str:
-    """Return the line of an image that could not be read."""
-    return f"""<article class="card bare">
-{_file_name(prediction, number)}
-<p class="note">{escape(prediction.error or "")}</p>
-</article>
-"""
-
-
-def _heading(prediction: Prediction, number: int) -> str:
+def _heading(prediction: Prediction, place: Place) -> str:
     best, score = prediction.top(1)[0]
     if prediction.abstained:
         answer = '<span class="none">no answer</span>'
@@ -92,17 +49,10 @@ def _heading(prediction: Prediction, number: int) -> str:
         if prediction.changed:
             was = escape(prediction.plain_label or "")
             mark = f'<p class="mark">changed: <s>{was}</s> → <b>{escape(best)}</b></p>'
-    return f"{_file_name(prediction, number)}\n<h3>{answer}</h3>\n{mark}"
+    return f"{place.line()}\n<h3>{answer}</h3>\n{mark}"
 
 
-def _file_name(prediction: Prediction, number: int) -> str:
-    if prediction.path is None:
-        return f'<p class="file">image {number}</p>'
-    name = PurePath(prediction.path).name or prediction.path
-    return f'<p class="file" title="{escape(prediction.path)}">{escape(name)}</p>'
-
-
-def _photo(prediction: Prediction, picture: Thumbnail, number: int) -> str:
+def _photo(prediction: Prediction, place: Place, picture: Thumbnail, number: int) -> str:
     """The picture with the boxes of the views that count most and least."""
     boxes = []
     for kind, views in (
@@ -117,11 +67,13 @@ def _photo(prediction: Prediction, picture: Thumbnail, number: int) -> str:
                 f'<g class="{kind}"><title>{_describe(prediction, i)}</title>'
                 f'<rect class="halo" {area}/><rect {area}/></g>'
             )
-    name, width, height = escape(prediction.path or ""), picture.width, picture.height
-    return f"""<svg class="photo" role="img" aria-label="{name}" viewBox="0 0 {width} {height}">
-<image id="p{number}" width="{width}" height="{height}" href="data:image/jpeg;base64,{picture.data}"/>
-{"".join(boxes)}</svg>
-"""
+    width, height = picture.width, picture.height
+    svg = f"""<svg class="photo" role="img" aria-label="{escape(place.caption)}" viewBox="0 0 {width} {height}">
+<image id="p{number}" width="{width}" height="{height}" href="{picture.url}"/>
+{"".join(boxes)}</svg>"""
+    if place.link is not None:
+        svg = f'<a href="{escape(place.link)}" target="_blank">{svg}</a>'
+    return svg + "\n"
 
 
 def _strip(prediction: Prediction, picture: Thumbnail, number: int) -> str:

@@ -1,35 +1,34 @@
 """The report: one HTML file over any number of images that needs nothing beside it.
 
-Images whose answer the method changed come first. Each image becomes text as it arrives and goes to a part
-file of its section, so memory does not grow; at the end the parts are joined and put in place at once.
+It stays of use for thousands: the least certain answers of each section are shown in full, all others small. Each
+image becomes text as it arrives, and memory does not grow; at the end the page is joined and put in place at once.
 """
 
 import os
-import shutil
-from collections import Counter
 from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from meantime.errors import MeantimeError
+from meantime.errors import ImageError, MeantimeError
 from meantime.prediction import Prediction
-from meantime.report.card import card, unreadable
+from meantime.report.card import card
+from meantime.report.head import head, script
+from meantime.report.picture import CARD, TILE, Thumbnail, thumbnails
+from meantime.report.place import Place, locate
+from meantime.report.section import Section, as_bytes
+from meantime.report.tally import Tally
+from meantime.report.tile import tile, unreadable
 
 # The sections of the page in their order: heading, and what it says below that.
 SECTIONS = {
     "changed": ("Changed", "The method and plain zero-shot disagree."),
-    "same": ("Same answer", "The method confirms plain zero-shot."),
     "abstained": ("Abstained", "The best name stayed below the score that was asked for."),
+    "same": ("Same answer", "The method confirms plain zero-shot."),
     "unreadable": ("Unreadable", "These files could not be read; the others were not affected."),
 }
-LEGEND = (
-    "<b>Inlierness</b> is the share of the answer that each view of the image carries: views that agree "
-    "with each other share nearly all of it, views that show something else get next to none."
-)
 
 
 class ReportWriter:
@@ -46,8 +45,6 @@ class ReportWriter:
         Their names, for the heading and the bars.
     title
         The page's heading.
-    views
-        How many views each image has; by default it is seen from the predictions.
     """
 
     def __init__(
@@ -57,18 +54,18 @@ class ReportWriter:
         method: str,
         encoder: str,
         title: str = "Meantime report",
-        views: int | None = None,
     ) -> None:
         self.path = Path(path)
         self.method = method
         self.encoder = encoder
         self.title = title
-        self.views = views
-        self._counts: Counter[str] = Counter()
+        self._tally = Tally()
         # Beside the page, because the system's temporary folder may be memory, and because only a file of
         # the same disk can be put in place at once.
         check_writable(self.path)
         self._folder = TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
+        self._sections = {name: Section(Path(self._folder.name, name)) for name in SECTIONS}
+        self._home = Path(os.path.abspath(self.path.parent))  # links lead from here, wherever the process goes
 
     def __enter__(self) -> Self:
         return self
@@ -77,88 +74,75 @@ class ReportWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None or self._counts.total() > 0:  # a run that failed at once replaces nothing
+            if kind is None or self._tally.images:  # a run that failed at once replaces nothing
                 self._join(kind)
         finally:
             self._folder.cleanup()
 
     def add(self, prediction: Prediction) -> None:
         """Render one image into its section."""
-        section = _section_of(prediction)
-        number = self._counts.total() + 1
-        if self.views is None and prediction.error is None:
-            self.views = len(prediction.inlierness)
-        text = unreadable(prediction, number) if section == "unreadable" else card(prediction, number, self.method)
-        with self._part(section).open("ab") as part:
-            part.write(_bytes(text))
-        self._counts[section] += 1
+        section, number = self._sections[_section_of(prediction)], self._tally.images + 1
+        place = locate(prediction.path, number, self._home)
+        if prediction.error is not None:
+            section.add(0.0, unreadable(prediction, place))
+        else:
+            self._render(prediction, section, place, number)
+        self._tally.add(prediction)
 
-    def _part(self, section: str) -> Path:
-        return Path(self._folder.name) / section
+    def _render(self, prediction: Prediction, section: Section, place: Place, number: int) -> None:
+        label, in_full = self._tally.number(prediction.label), section.takes_in_full(prediction.score)
+        small: Thumbnail | None = None
+        large: Thumbnail | None = None
+        note = ""
+        if prediction.path is not None:
+            try:
+                *larger, small = thumbnails(prediction.path, *([CARD, TILE] if in_full else [TILE]))
+                large = larger[0] if larger else None
+            except ImageError as error:  # moved or deleted since it was classified
+                note = str(error)
+        full = None
+        if in_full:
+            full = card(prediction, place, label, large, number=number, method=self.method, note=note)
+        section.add(prediction.score, tile(prediction, place, label, small), full)
 
     def _join(self, stopped_by: type[BaseException] | None) -> None:
         whole = Path(self._folder.name) / "page"
+        counts = {name: section.count for name, section in self._sections.items()}
+        warning = "" if stopped_by is None else _warning(stopped_by)
+        top = head(
+            self.title, method=self.method, encoder=self.encoder, tally=self._tally, counts=counts, warning=warning
+        )
         with whole.open("wb") as page:
-            page.write(_bytes(self._head(stopped_by)))
-            for section, (heading, meaning) in SECTIONS.items():
-                if self._counts[section]:
-                    self._copy_section(page, section, heading, meaning)
-            page.write(b"</main>\n</body>\n</html>\n")
+            page.write(as_bytes(top))
+            for name in SECTIONS:
+                if counts[name]:
+                    self._write_section(page, name)
+            page.write(as_bytes(f"</main>\n<script>{script()}</script>\n</body>\n</html>\n"))
         os.replace(whole, self.path)
 
-    def _copy_section(self, page: BinaryIO, section: str, heading: str, meaning: str) -> None:
-        count = self._counts[section]
+    def _write_section(self, page: BinaryIO, name: str) -> None:
+        section, (heading, meaning) = self._sections[name], SECTIONS[name]
+        readable, more = name != "unreadable", section.small
+        if readable and more:
+            meaning += (
+                f' <span class="jump">The {section.count - more} least certain come first, in full; '
+                f'<a href="#{name}-more">{more:,} more</a> follow small.</span>'
+            )
         page.write(
-            _bytes(
-                f'<section id="{section}">\n<h2>{heading} <span class="count">{count:,}</span></h2>\n'
-                f'<p class="meaning">{meaning}</p>\n<div class="cards">\n'
+            as_bytes(
+                f'<section id="{name}">\n<h2>{heading} <span class="count">{section.count:,}</span></h2>\n'
+                f'<p class="meaning">{meaning}</p>\n'
             )
         )
-        with self._part(section).open("rb") as part:
-            shutil.copyfileobj(part, page)
-        page.write(b"</div>\n</section>\n")
-
-    def _head(self, stopped_by: type[BaseException] | None) -> str:
-        style = files("meantime.report").joinpath("style.css").read_text(encoding="utf-8")
-        warning = ""
-        if stopped_by is not None:
-            how = "interrupted" if stopped_by is KeyboardInterrupt else f"stopped by {escape(stopped_by.__name__)}"
-            warning = (
-                f'<p class="warning">This report is incomplete: the run was {how}. '
-                "The images below were finished before that.</p>\n"
-            )
-        tiles = [f"<li><b>{self._counts.total():,}</b> images</li>"]
-        for section, word in (
-            ("changed", "changed"),
-            ("abstained", "abstained"),
-            ("unreadable", "unreadable"),
-        ):
-            count = self._counts[section]
-            inside = f"<b>{count:,}</b> {word}"
-            tiles.append(f'<li><a href="#{section}">{inside}</a></li>' if count else f"<li>{inside}</li>")
-        run = [f"method <b>{escape(self.method)}</b>", f"encoder <b>{escape(self.encoder)}</b>"]
-        if self.views is not None:
-            run.append(f"<b>{self.views:,}</b> view{'' if self.views == 1 else 's'} of each image")
-        return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(self.title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<h1>{escape(self.title)}</h1>
-<ul class="tiles">{"".join(tiles)}</ul>
-<p class="run">{" · ".join(run)}</p>
-<p class="legend">{LEGEND} Boxes on a photo: <span class="key trusted">most trusted views</span>
-<span class="key doubted">least trusted views</span></p>
-{warning}</header>
-<main>
-"""
+        if readable:
+            page.write(b'<div class="cards">\n')
+            section.write_cards(page)
+            page.write(b"</div>\n")
+        if more:
+            page.write(as_bytes(f'<div class="{"tiles" if readable else "rows"}" id="{name}-more">\n'))
+            section.write_tiles(page)
+            page.write(b"</div>\n")
+        page.write(b"</section>\n")
 
 
 def write_report(
@@ -168,10 +152,9 @@ def write_report(
     method: str,
     encoder: str,
     title: str = "Meantime report",
-    views: int | None = None,
 ) -> None:
     """Write the page of these predictions; a generator is read one by one."""
-    with ReportWriter(path, method=method, encoder=encoder, title=title, views=views) as report:
+    with ReportWriter(path, method=method, encoder=encoder, title=title) as report:
         for prediction in predictions:
             report.add(prediction)
 
@@ -194,6 +177,9 @@ def _section_of(prediction: Prediction) -> str:
     return "changed" if prediction.changed else "same"
 
 
-def _bytes(text: str) -> bytes:
-    # File names need not be valid Unicode; such a byte is shown as its number.
-    return text.encode("utf-8", errors="backslashreplace")
+def _warning(stopped_by: type[BaseException]) -> str:
+    how = "interrupted" if stopped_by is KeyboardInterrupt else f"stopped by {escape(stopped_by.__name__)}"
+    return (
+        f'<p class="warning">This report is incomplete: the run was {how}. '
+        "The images below were finished before that.</p>\n"
+    )
