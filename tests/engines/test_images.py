@@ -10,6 +10,7 @@ from meantime import Classifier, MeantimeError
 from meantime.datasets import load_dataset
 from meantime.engines import LocalEngine
 from meantime.engines.images import count_encoded, encode_images
+from meantime.store import open_store
 from meantime.store.encode import encode_dataset
 
 
@@ -106,6 +107,13 @@ def test_a_run_that_is_interrupted_keeps_its_shards(run, folder, tmp_path):
     assert run(progress=lambda *counts: heard.append(counts)) == (["red", "green", "blue"], 1)
     assert heard == [(2, 3), (3, 3)]
     assert count_encoded([*sources, sources[0]], tmp_path / "store") == 4
+
+
+def test_shards_are_small_so_that_little_is_lost(run, folder, tmp_path):
+    for i in range(17):
+        save(folder / f"e{i}.png", "red", seed=i)
+    run(views=64)
+    assert [shard.rows for shard in open_store(tmp_path / "store" / "part-00001").manifest.shards] == [16, 4]
 
 
 def test_a_run_that_is_interrupted_at_once_leaves_nothing(run, tmp_path):

@@ -112,7 +112,7 @@ def classify(
         say(_stopped(told.total(), sources, store, views))
         _tell_incomplete(file, page)
         raise typer.Exit(130) from None
-    except MeantimeError:
+    except (MeantimeError, OSError):
         shown.end()
         _tell_incomplete(file, page)
         raise

@@ -64,6 +64,8 @@ def through_store(
 
     with TemporaryDirectory(prefix="meantime-") as temporary:
         with progress("encoding") as tell:
-            spec = classifier.needed if place is None else classifier.spec
-            images = encode_images(sources, place or temporary, classifier, engine, spec=spec, progress=tell)
+            spec, shard = (classifier.needed, 256) if place is None else (classifier.spec, None)
+            images = encode_images(
+                sources, place or temporary, classifier, engine, spec=spec, shard_size=shard, progress=tell
+            )
         yield classifier.answers(images)

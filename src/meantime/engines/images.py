@@ -34,7 +34,7 @@ from meantime.views import Places, ViewSpec
 from meantime.views.boxes import pixel_hash
 
 PART = re.compile(r"part-(\d{5,})")
-CALLS = 32  # of the encoder for one shard: what is lost with it stays below a minute, and it is seldom kept waiting
+CALLS = 16  # of the encoder for one shard: little is lost with it, and it is seldom kept waiting between two
 SHARDS = 4096  # beyond so many they get larger instead, since the manifest is written anew with each
 OPEN = 32  # row groups in memory, 2 MB each for 64 views of 512 dimensions
 
