@@ -82,7 +82,7 @@ def test_an_interrupted_run_with_a_store_is_gone_on_with(start, run, place):
     for i in range(3, 90):
         shutil.copy(PHOTO, place / "photos" / f"{i}.jpg")
     process = start("photos", "--views", 16, "--batch", 1, "--store", "s", "--out", "x.csv")
-    wait(process, lambda: list(place.glob("s/part-00001/shard-00000.parquet")))
+    wait(process, lambda: list(place.glob("s/part-00001/shard-00001.parquet")))
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

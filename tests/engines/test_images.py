@@ -10,7 +10,7 @@ from meantime import Classifier, MeantimeError
 from meantime.datasets import load_dataset
 from meantime.engines import LocalEngine
 from meantime.engines.images import count_encoded, encode_images
-from meantime.store import open_store
+from meantime.store import Manifest, open_store
 from meantime.store.encode import encode_dataset
 
 
@@ -123,6 +123,16 @@ def test_a_run_that_is_interrupted_at_once_leaves_nothing(run, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run(encoder=Interrupted())
+    assert parts(tmp_path) == []
+
+
+def test_a_shard_that_was_not_noted_yet_is_swept_away(run, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Manifest, "with_shard", interrupt)  # between the shard's file and its line in the manifest
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert parts(tmp_path) == []
 
 

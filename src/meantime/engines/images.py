@@ -34,6 +34,7 @@ from meantime.views import Places, ViewSpec
 from meantime.views.boxes import pixel_hash
 
 PART = re.compile(r"part-(\d{5,})")
+OURS = re.compile(r"manifest\.json|\.lock|(shard|text)-\w+\.parquet")  # the files of a part
 CALLS = 16  # of the encoder for one shard: little is lost with it, and it is seldom kept waiting between two
 SHARDS = 4096  # beyond so many they get larger instead, since the manifest is written anew with each
 OPEN = 32  # row groups in memory, 2 MB each for 64 views of 512 dimensions
@@ -232,9 +233,8 @@ def _sweep(folder: Path) -> None:
     """Delete parts without a single image: of runs that were cut off early, or found nothing that could be read."""
     for path, manifest in _parts(folder).items():
         if not any(shard.rows for shard in manifest.shards):
-            ours = {NAME, ".lock", *(entry.file for entry in manifest.files)}
             for file in list(path.iterdir()):
-                if file.name in ours or is_remains(file.name):
+                if OURS.fullmatch(file.name) or is_remains(file.name):
                     file.unlink()
             if not isinstance(path, RemotePath):
                 with suppress(OSError):
