@@ -7,6 +7,7 @@ from PIL import Image
 from toy import ToyEncoder, picture
 
 import meantime as mt
+from meantime.answers import answers
 from meantime.encoders import cache
 from meantime.registry import training_free
 
@@ -63,6 +64,31 @@ def test_an_unreadable_image_does_not_stop_the_others(clf, tmp_path):
     assert second.to_dict()["error"] == second.error
     with pytest.raises(mt.ImageError, match=r"bad\.jpg"):
         clf(str(bad))
+
+
+@pytest.mark.parametrize(("method", "views"), [("clip", 8), ("clip", "auto"), ("clip+e", 8)])
+def test_a_method_that_reads_the_original_alone_encodes_no_other_view(method, views):
+    image = picture("green", noise=90)
+    clf = mt.Classifier(NAMES, ToyEncoder(), method, views=views)
+    p = clf(image)
+    assert clf.encoder.batches == [1]
+    assert p.n_views == len(p.boxes) == len(p.flips) == p.to_dict()["n_views"] == 1
+    all_views = mt.Classifier(NAMES, ToyEncoder(), "mean", views=8)
+    (encoded,) = mt.pipeline.encode([image], all_views.encoder, all_views.spec)
+    (q,) = clf.answers([encoded])  # of a store that has more
+    assert q.n_views == len(q.boxes) == 1
+    np.testing.assert_allclose(p.probabilities, q.probabilities, rtol=1e-6)
+    (among_all,) = answers(encoded.embeddings[None], clf.method, clf.heads)
+    np.testing.assert_allclose(p.probabilities, among_all.probabilities, rtol=1e-6)
+
+
+def test_a_folder_or_a_path_is_streamed_as_its_images(clf, tmp_path):
+    for name in NAMES:
+        Image.fromarray(picture(name)).save(tmp_path / f"{name}.png")
+    assert [p.label for p in clf.stream(str(tmp_path))] == sorted(NAMES)
+    assert [p.label for p in clf.stream(tmp_path / "red.png")] == ["red"]
+    with pytest.raises(mt.MeantimeError, match="put it into a list"):
+        clf.stream((tmp_path / "red.png").read_bytes())
 
 
 def test_one_view_is_plain_zero_shot():
@@ -125,6 +151,7 @@ def test_names_that_were_typed_twice_count_once():
     ("arguments", "words"),
     [
         ({"views": 0}, "number of views is 0"),
+        ({"views": 1_000_000}, "1000000 views were asked for; expected at most 2048"),
         ({"method": "nope"}, "'nope'"),
         ({"abstain": 2.0}, "abstain"),
         ({"encoder": "embeded"}, "embedded"),

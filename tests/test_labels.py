@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from meantime import MeantimeError
-from meantime.labels import as_labels, fill, imagenet_names, templates80
+from meantime.labels import as_labels, fill, imagenet_names, templates80, typed_labels
 
 
 def test_imagenet_has_1000_names_of_which_998_are_distinct():
@@ -26,6 +26,30 @@ def test_names_come_from_lists_comma_lists_files_and_sets(tmp_path):
     for given in (["cat", "dog"], "cat, dog", text, str(js)):
         assert as_labels(given).names == ("cat", "dog")
     assert len(as_labels("imagenet").names) == 1000
+
+
+def test_lines_that_begin_with_a_hash_are_comments(tmp_path):
+    (tmp_path / "names.txt").write_text("# animals\ncat\n  # and\ndog #2\n")
+    assert as_labels(tmp_path / "names.txt").names == ("cat", "dog #2")
+
+
+@pytest.mark.parametrize("typed", ["names.csv", "nowhere/names", "names.txt", "C:\\names", " names.yaml"])
+def test_a_single_label_that_looks_like_a_file_is_a_slip(typed, recwarn):
+    with pytest.raises(MeantimeError, match="there is no label file"):
+        typed_labels(typed)
+    assert not recwarn.list
+
+
+def test_typed_labels_are_names_files_and_sets(tmp_path):
+    assert typed_labels("and/or,names.csv").names == ("and/or", "names.csv")
+    assert len(typed_labels("imagenet").names) == 1000
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    assert typed_labels(str(tmp_path / "names.txt")).names == ("cat", "dog")
+    with pytest.raises(MeantimeError, match="is a folder"):
+        typed_labels(str(tmp_path))
+    for name in ("cat", "St. Bernard"):
+        with pytest.warns(UserWarning, match="only one label"):
+            assert typed_labels(name).names == (name,)
 
 
 def test_a_json_object_gives_whole_prompts(tmp_path):

@@ -14,7 +14,9 @@ from meantime.output import Output
 from meantime.prediction import failure
 
 NOTHING = np.zeros(0)
-GOOD = Prediction("ä,b.jpg", ("cat", "dog"), np.array([0.3, 0.7]), np.array([0.6, 0.4]), NOTHING, NOTHING, NOTHING)
+GOOD = Prediction(
+    "ä,b.jpg", ("cat", "dog"), np.array([0.3, 0.7]), np.array([0.6, 0.4]), np.ones(3) / 3, NOTHING, NOTHING
+)
 BAD = failure("x.jpg", ("cat", "dog"), "cannot be read")
 
 
@@ -32,6 +34,8 @@ def test_json_is_the_shape_of_zero_shot_pipelines(tmp_path):
         "label": "dog",
         "score": 0.7,
         "scores": [{"label": "dog", "score": 0.7}, {"label": "cat", "score": 0.3}],
+        "plain_label": "cat",
+        "n_views": 3,
     }
     assert bad["error"] == "cannot be read"
     write(tmp_path / "empty.json", [])
@@ -49,6 +53,22 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
     assert table[1]["label"] is None
     assert rows[1]["error"] == table[1]["error"] == "cannot be read"
     assert json.loads(rows[0]["scores"])[0]["label"] == table[0]["scores"][0]["label"]
+    assert [(r["plain_label"], r["n_views"]) for r in rows] == [("cat", "3"), ("", "")]
+    assert [(r["plain_label"], r["n_views"]) for r in table] == [("cat", 3), (None, None)]
+
+
+def test_json_lines_are_an_object_each(tmp_path):
+    write(tmp_path / "x.JSONL", [GOOD, BAD])  # endings may be in capitals
+    lines = (tmp_path / "x.JSONL").read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [GOOD.to_dict(2), BAD.to_dict(2)]
+
+
+@pytest.mark.parametrize(("ending", "read"), [("json", 1), ("jsonl", 1), ("csv", 2)])
+def test_a_prediction_is_on_its_way_to_disk_at_once(tmp_path, ending, read):
+    """For a process that is killed: each is one line, after the heading of CSV."""
+    with Output(tmp_path / f"x.{ending}", top=1) as out:
+        out.add(GOOD)
+        assert GOOD.path in out.part.read_text("utf-8").splitlines()[read - (ending != "json")]
 
 
 @pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
@@ -64,6 +84,27 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path, ending):
         run()
     assert path.stat().st_size > 0
     assert list(tmp_path.iterdir()) == [path]  # no partial file left behind
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl", "csv", "parquet"])
+def test_an_interrupted_run_replaces_nothing(tmp_path, ending):
+    path = tmp_path / f"x.{ending}"
+    path.write_text("good results")
+    (tmp_path / f"x.{ending}.part").write_text("what a run that was killed has left")
+
+    def run(out):
+        with out:
+            out.add(GOOD)
+            raise KeyboardInterrupt
+
+    for name in ("x-incomplete", "x-incomplete-2"):
+        out = Output(path, top=1)
+        with pytest.raises(KeyboardInterrupt):
+            run(out)
+        assert out.written == tmp_path / f"{name}.{ending}"
+    assert path.read_text() == "good results"
+    assert (tmp_path / f"x.{ending}.part").read_text() == "what a run that was killed has left"
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.parametrize("ending", ["json", "csv", "parquet"])
@@ -104,7 +145,10 @@ def test_a_full_disk_is_named_and_the_old_results_stay(tmp_path, ending):
 
 
 def test_unknown_endings_and_unwritable_places_are_named(tmp_path):
-    with pytest.raises(MeantimeError, match=r"\.json, \.csv, \.parquet"):
+    with pytest.raises(MeantimeError, match=r"\.json, \.jsonl, \.csv, \.parquet"):
         Output(tmp_path / "x.xlsx", 5)
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(MeantimeError, match=r"folder\.json': it is a folder"):
+        Output(tmp_path / "folder.json", 5)
     with pytest.raises(MeantimeError, match=r"nowhere"), Output(tmp_path / "nowhere" / "x.json", 5):
         pass

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -15,11 +17,11 @@ from meantime.encoders import Encoder, load_encoder
 from meantime.errors import ImageError, MeantimeError
 from meantime.evaluation import Evaluation, evaluate
 from meantime.heads import make_heads
-from meantime.images import ImageSource
+from meantime.images import ImageSource, find_images
 from meantime.labels import TEMPLATE, Labels, as_labels
 from meantime.prediction import Prediction, failure
 from meantime.registry import Method, method_named
-from meantime.views import ViewSpec
+from meantime.views import Places, ViewSpec
 
 # Images of a store that are solved together: enough for full matrix products, few enough to answer as one goes.
 TOGETHER = 8
@@ -91,6 +93,11 @@ class Classifier:
         self.threads = threads
         self.heads = make_heads(self.encoder, self.labels, self.method.heads | {"text"})
 
+    @property
+    def needed(self) -> ViewSpec:
+        """The views that the method looks at: one is enough where it reads the original alone."""
+        return replace(self.spec, n=1, files=None, n_files=0) if self.method.first_only else self.spec
+
     def with_labels(self, labels: str | Path | Sequence[str] | Labels) -> "Classifier":
         """Return the same classifier for other names; nothing is encoded but texts not seen before."""
         return Classifier(
@@ -115,13 +122,19 @@ class Classifier:
             return list(self.stream(images))
         return self._one(images)
 
-    def stream(self, images: Iterable[ImageSource]) -> Iterator[Prediction]:
-        """Yield a prediction for each image, in order, as they come; memory does not grow."""
+    def stream(self, images: str | PathLike[str] | Iterable[ImageSource]) -> Iterator[Prediction]:
+        """Yield a prediction for each image, in order, as they come; memory does not grow.
+
+        A folder or a glob stands for the images in it.
+        """
+        if isinstance(images, bytes | bytearray | memoryview):
+            raise MeantimeError("the bytes of one image were given; expected several images: put it into a list")
+        spec = self.needed
         decided = pipeline.encode_until(
-            images,
+            find_images(images) if isinstance(images, str | PathLike) else images,
             self.encoder,
-            self.spec,
-            groups(self.spec.n) if self.auto else (self.spec.total,),
+            spec,
+            groups(spec.n) if self.auto else (spec.total,),
             self._decide,
             seed=self.seed,
             batch=self.batch,
@@ -131,7 +144,7 @@ class Classifier:
 
     def answers(self, encoded: Iterable[pipeline.Encoded]) -> Iterator[Prediction]:
         """Yield a prediction for each image that is encoded already, in order; memory does not grow."""
-        for chunk in pipeline.chunks(encoded, TOGETHER):
+        for chunk in pipeline.chunks(map(self._looked_at, encoded), TOGETHER):
             readable = [e.embeddings for e in chunk if e.embeddings is not None]
             found = iter(answers(np.stack(readable), self.method, self.heads) if readable else [])
             for e in chunk:
@@ -153,6 +166,13 @@ class Classifier:
         if prediction.error is not None:
             raise ImageError(prediction.error)
         return prediction
+
+    def _looked_at(self, e: pipeline.Encoded) -> pipeline.Encoded:
+        """Leave out what the method does not look at, so that an answer tells which views it rests on."""
+        if not self.method.first_only or e.embeddings is None or e.norms is None or e.places is None:
+            return e
+        first = Places(e.places.boxes[:1], e.places.flips[:1], e.places.digest)
+        return replace(e, embeddings=e.embeddings[:1], norms=e.norms[:1], places=first)
 
     def _decide(self, views: NDArray[np.float32], last: bool) -> list[Answer | None]:
         """Solve images whose views grow; None where more are wanted."""

@@ -72,7 +72,10 @@ class Prediction:
         return [(self.names[i], float(self.probabilities[i])) for i in order]
 
     def to_dict(self, top: int = 5) -> dict[str, Any]:
-        """Return the shape that people know from zero-shot pipelines: plain numbers and texts."""
+        """Return the shape that people know from zero-shot pipelines, plain numbers and texts, and a little more.
+
+        ``plain_label`` is what plain zero-shot says, ``n_views`` how many views the answer rests on.
+        """
         if self.error is not None:
             return {"path": self.path, "label": None, "score": None, "scores": [], "error": self.error}
         answer: dict[str, Any] = {
@@ -80,6 +83,8 @@ class Prediction:
             "label": self.label,
             "score": self.score,
             "scores": [{"label": name, "score": score} for name, score in self.top(top)],
+            "plain_label": self.plain_label,
+            "n_views": self.n_views,
         }
         if self.abstained:
             answer["abstained"] = True

@@ -44,6 +44,12 @@ class Method:
         return self.heads <= set(_TEXTS)
 
     @property
+    def first_only(self) -> bool:
+        """Whether the original view is all that it looks at."""
+        tuned = any(head.partition("@")[0] in TUNED for head in self.heads)
+        return self.aggregator is aggregators.first and not tuned
+
+    @property
     def needs(self) -> str:
         """What must be there first, in words; empty where nothing."""
         parts = [part for part in self.head.split("@") if part not in _TEXTS]

@@ -23,15 +23,13 @@ from toy import ToyEncoder
 
 from meantime import Classifier, MeantimeError, ViewSpec
 from meantime.cli import main
-from meantime.datasets import Dataset
 from meantime.datasets.base import Samples
 from meantime.encoders import load_encoder
 from meantime.engines import Job, LocalEngine, RayEngine, pool
-from meantime.engines.images import encode_images, stored
+from meantime.engines.images import encode_images
 from meantime.engines.tally import Tally
 from meantime.images import find_images
 from meantime.store import open_store, verify_store, writer
-from meantime.store.encode import encode_dataset
 
 # The workers cannot import the tests, so what they need of them is sent.
 cloudpickle.register_pickle_by_value(toy)
@@ -230,19 +228,17 @@ def test_what_is_asked_of_ray_is_checked(encode, monkeypatch):
 @needs(PHOTOS)
 def test_real_photos_have_the_same_answers_as_on_one_machine(cluster, tmp_path):
     sources = list(find_images(PHOTOS))[:8]
-    keys = [path.name for path in sources]
-    data = Dataset("photos", ("photo",), Samples(sources, [0] * 8, keys))
     encoder = load_encoder("embedded")
     classifier = Classifier(["dog", "cat", "bird", "car", "fruit", "ship", "flower", "tool"], encoder, views=8)
 
     def run(name, engine):
-        store = encode_dataset(data, tmp_path / name, encoder, ViewSpec(n=8), shard_size=3, engine=engine)
-        return next(store.batches(8, extras=True)), list(classifier.answers(stored(store, sources)))
+        answers = list(classifier.answers(encode_images(sources, tmp_path / name, classifier, engine, shard_size=3)))
+        return next(open_store(tmp_path / name / "part-00001").batches(8, extras=True)), answers
 
-    local, expected = run("local", None)
+    local, expected = run("local", LocalEngine())
     for workers in (1, 2):
         batch, answers = run(f"ray{workers}", RayEngine(workers=workers))
-        assert batch.keys == local.keys == tuple(keys)
+        assert batch.keys == local.keys
         assert batch.pixels == local.pixels
         assert np.array_equal(batch.boxes, local.boxes)
         lengths = np.linalg.norm(local.views, axis=-1) * np.linalg.norm(batch.views, axis=-1)
@@ -273,14 +269,8 @@ def test_classify_on_ray_answers_as_without_it(cluster, photos, tmp_path, monkey
         assert one["score"] == (one["score"] and pytest.approx(other["score"], abs=1e-3))
     assert sum("error" in row for row in distributed) == 1
 
-    files = content(tmp_path / "store")
+    files = content(tmp_path / "store" / "part-00001")
     run("--labels", "cat,dog", "--store", tmp_path / "store", "--out", tmp_path / "other.json")
-    assert content(tmp_path / "store") == files
+    assert content(tmp_path / "store" / "part-00001") == files
+    assert not (tmp_path / "store" / "part-00002").exists()
     assert {row["label"] for row in json.loads((tmp_path / "other.json").read_text())} <= {"cat", "dog", None}
-
-
-def test_pictures_without_a_name_can_be_stored_too(tmp_path):
-    classifier = Classifier(["red", "blue"], ToyEncoder(), views=3)
-    pictures = [toy.picture("red"), toy.picture("blue")]
-    store = encode_images(pictures, tmp_path / "store", classifier, LocalEngine())
-    assert [p.label for p in classifier.answers(stored(store, pictures))] == ["red", "blue"]

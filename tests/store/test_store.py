@@ -55,8 +55,9 @@ def test_file_names_that_are_no_utf8_are_stored(encode, photos, tmp_path):
     assert r"red/caf\xe9.png" in next(store.batches(20)).keys
     assert store.errors[0]["key"] == r"green/caf\xe9.png"
     classifier = mt.Classifier(["red", "blue"], ToyEncoder(), views=2)
-    images = encode_images([odd], tmp_path / "images", classifier, LocalEngine())
-    assert next(images.batches(1)).keys[0].endswith(r"caf\xe9.png")
+    (image,) = encode_images([odd], tmp_path / "images", classifier, LocalEngine())
+    assert image.error is None
+    assert next(open_store(tmp_path / "images" / "part-00001").batches(1)).keys[0].endswith(r"caf\xe9.png")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 50])

@@ -1,32 +1,33 @@
 """`meantime classify`: photos and names in; a table, a file and a report out."""
 
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
-from rich.table import Table
 
 from meantime.classifier import Classifier
 from meantime.cli import engine as e
 from meantime.cli import options as o
-from meantime.encoders import load_encoder
+from meantime.cli.progress import progress
+from meantime.cli.shown import MOST_ROWS, Shown
+from meantime.encoders import Encoder, cached_texts, load_encoder
 from meantime.errors import MeantimeError
 from meantime.images import find_images
-from meantime.labels import TEMPLATE
-from meantime.output import Output
+from meantime.labels import TEMPLATE, Labels, fill, templates80, typed_labels
+from meantime.output import Output, beside
 from meantime.prediction import Prediction
+from meantime.registry import method_named
 from meantime.remote import as_path
 from meantime.report import ReportWriter
+from meantime.sorting import Sorted
 
-MOST_ROWS = 200  # of the terminal table; a file holds all
+TEXTS = 256  # prompts embedded between two looks at the clock
+KINDS = ("classified", "without an answer", "unreadable")
 
 
 def classify(
@@ -41,8 +42,11 @@ def classify(
     precision: o.PrecisionOption = "fp32",
     top: Annotated[int, typer.Option(min=1, help="Names for each image in the output")] = 5,
     abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.jsonl, x.csv or x.parquet")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page to look at: x.html")] = None,
+    sort_into: Annotated[
+        Path | None, typer.Option(help="Link each photo into DIR/LABEL, DIR/_unsure or DIR/_unreadable", metavar="DIR")
+    ] = None,
     batch: o.BatchOption = None,
     threads: o.ThreadsOption = None,
     engine: e.EngineOption = "local",
@@ -51,67 +55,85 @@ def classify(
     store: e.StoreOption = None,
 ) -> None:
     """Classify images by names, with no training."""
-    sources = list(_sources(paths))
-    encoder, chosen = e.choose_engine(
-        engine, partial(load_encoder, model, precision=precision), device, address, workers
-    )
-    classifier = Classifier(
-        labels,
-        encoder,
-        method,
-        views=o.any_views(views),
-        seed=seed,
-        template=template,
-        abstain=abstain,
-        batch=batch,
-        threads=threads,
-    )
-    if classifier.auto and not (engine == "local" and store is None):
-        raise MeantimeError("a store and other engines keep the same number of views of each image; give --views N")
-    rows: list[Prediction] = []
-    answered = failed = encoded = 0
-    piped = not sys.stdout.isatty()
+    if out and report and out.resolve() == report.resolve():
+        raise MeantimeError(f"--out and --report are both {str(out)!r}; give each a file of its own")
+    sources: list[Path | str] = []
+    told: Counter[str] = Counter()  # what became of the images
+    encoded = 0
+    shown = Shown(top, plain=method != "clip")
+    file: Output | None = None
+    page: ReportWriter | None = None
+    folders: Sorted | None = None
     try:
         with ExitStack() as stack:
-            page = stack.enter_context(ReportWriter(report, method=method, encoder=model)) if report else None
-            file = stack.enter_context(Output(out, top)) if out else None
+            if out:  # first of all: whether files can be written is known before the run
+                file = stack.enter_context(Output(out, top))
+            if report:
+                page = stack.enter_context(ReportWriter(report, method=method, encoder=model))
+                stack.push(partial(_apart, page))
+            names = typed_labels(labels, template)
+            sources += _sources(paths)
+            folders = Sorted(sort_into, sources) if sort_into else None
+            if not shown.piped and out is None and len(sources) > MOST_ROWS:
+                say(f"of {len(sources)} images {MOST_ROWS} will be shown; --out x.csv keeps all")
+            encoder, chosen = e.choose_engine(
+                engine, partial(load_encoder, model, precision=precision), device, address, workers
+            )
+            _embed(encoder, names, method)
+            classifier = Classifier(
+                names,
+                encoder,
+                method,
+                views=o.any_views(views),
+                seed=seed,
+                template=template,
+                abstain=abstain,
+                batch=batch,
+                threads=threads,
+            )
             if engine == "local" and store is None:
                 predictions = classifier.stream(sources)
-            else:
+            elif not classifier.auto:
                 predictions = stack.enter_context(e.through_store(classifier, sources, chosen, store))
-            for prediction in _with_progress(predictions, len(sources)):
-                if prediction.error is None:
-                    answered += 1
-                    encoded += prediction.n_views
-                else:
-                    failed += 1
-                    print(f"meantime: {prediction.error}", file=sys.stderr)
-                if piped:
-                    print(_line(prediction))
-                elif len(rows) < MOST_ROWS:
-                    rows.append(prediction)
-                if file is not None:
-                    file.add(prediction)
-                if page is not None:
-                    page.add(prediction)
+            else:
+                raise MeantimeError("a store and other engines keep as many views of every image; give --views N")
+            kept = [place for place in (file, page, folders) if place is not None]
+            for prediction in stack.enter_context(closing(_with_progress(predictions, len(sources)))):
+                told[_outcome(prediction)] += 1
+                encoded += prediction.n_views
+                if prediction.error is not None:
+                    say(prediction.error)
+                for place in (shown, *kept):
+                    place.add(prediction)
+                if shown.closed and not kept:  # nobody is left to hear of the others
+                    return
     except KeyboardInterrupt:  # here, where files and report have been closed
-        print(f"meantime: stopped after {answered + failed} of {len(sources)} images", file=sys.stderr)
-        for made in (out, report):
-            if made and answered + failed:
-                print(f"wrote {made} (incomplete)", file=sys.stderr)
+        shown.end()
+        say(_stopped(told.total(), sources, store, views))
+        _tell_incomplete(file, page)
         raise typer.Exit(130) from None
-    if not piped:
-        Console().print(_table(rows, top=min(top, 3), plain=method != "clip"))
-    hidden = 0 if piped else answered + failed - len(rows)
-    summary = f"{answered} classified" + (f", {failed} unreadable" if failed else "")
-    if classifier.auto and answered:
-        summary += f" by {encoded / answered:.1f} views on average"
-    print(summary + (f"; {hidden} more are not shown" if hidden else ""), file=sys.stderr)
+    except (MeantimeError, OSError):
+        shown.end()
+        _tell_incomplete(file, page)
+        raise
+    shown.end()
+    read = told["classified"] + told["without an answer"]
+    summary = ", ".join(f"{told[kind]} {kind}" for kind in KINDS if told[kind] or kind == "classified")
+    if classifier.auto and read:
+        summary += f" by {encoded / read:.1f} views on average"
+    print(summary + (f"; {shown.hidden} more are not shown" if shown.hidden else ""), file=sys.stderr)
     for made in (out, report):
         if made:
             print(f"wrote {made}", file=sys.stderr)
-    if not answered:
+    if folders is not None:
+        print(folders, file=sys.stderr)
+    if not read:
         raise typer.Exit(1)
+
+
+def say(sentence: str) -> None:
+    """Tell the user, not the program that reads the results."""
+    print(f"meantime: {sentence}", file=sys.stderr, flush=True)
 
 
 def _sources(paths: list[str]) -> Iterator[Path | str]:
@@ -127,42 +149,49 @@ def _sources(paths: list[str]) -> Iterator[Path | str]:
         raise MeantimeError("no images were given")
 
 
-def _line(p: Prediction) -> str:
-    """For other programs: path, label, score and plain label between tabs, cut to the width of no terminal."""
-    score = f"{p.score:.4f}" if p.error is None else ""
-    return "\t".join((p.path or "", p.label or "", score, p.plain_label or ""))
+def _embed(encoder: Encoder, names: Labels, method: str) -> None:
+    """Embed the prompts, which the cache then holds: of many names this takes a while, and it shows how long."""
+    prompts = [prompt for prompts in names.prompts for prompt in prompts]
+    if "ensemble" in method_named(method).heads:
+        prompts += [fill(one, name) for one in templates80() for name in names.names]
+    with progress("embedding names") as tell:
+        for start in range(0, len(prompts), TEXTS):
+            tell(start, len(prompts))
+            cached_texts(encoder, prompts[start : start + TEXTS])
 
 
-def _with_progress(predictions: Iterator[Prediction], total: int) -> Iterable[Prediction]:
-    console = Console(stderr=True)
-    return track(predictions, "classifying", total=total, console=console, transient=True)
+def _with_progress(predictions: Iterator[Prediction], total: int) -> Generator[Prediction, None, None]:
+    with progress("classifying") as tell:
+        tell(0, total)
+        for done, prediction in enumerate(predictions, 1):
+            tell(done, total)
+            yield prediction
 
 
-def _table(predictions: list[Prediction], top: int, plain: bool) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("image", overflow="fold")
-    table.add_column("label", style="bold", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("next", style="dim", overflow="fold")
-    if plain:
-        table.add_column("plain zero-shot", overflow="fold")
-    folder = _shared_folder([p.path or "" for p in predictions])
-    for p in predictions:
-        name = escape(os.path.relpath(p.path, folder) if p.path and folder else p.path or "")
-        if p.error is not None:
-            table.add_row(name, "unreadable", style="red")
-            continue
-        following = escape(", ".join(f"{n} {s:.2f}" for n, s in p.top(top)[1:]))
-        cells = [name, escape(p.label or "(no answer)"), f"{p.score:.2f}", following]
-        if plain:
-            cells.append(f"[yellow]{escape(p.plain_label or '')}[/]" if p.changed else "same")
-        table.add_row(*cells)
-    return table
+def _outcome(prediction: Prediction) -> str:
+    if prediction.error is not None:
+        return "unreadable"
+    return "without an answer" if prediction.abstained else "classified"
 
 
-def _shared_folder(paths: list[str]) -> str:
-    """The folder that all paths lie in, which the table need not repeat."""
-    try:
-        return os.path.commonpath([os.path.dirname(path.rstrip("/")) for path in paths])
-    except ValueError:  # absolute and relative paths together
-        return ""
+def _stopped(done: int, sources: list[Path | str], store: str | None, views: str) -> str:
+    """What a run that was stopped leaves for the next one."""
+    if store is None:
+        options = "--store DIR" if views != "auto" else "--store DIR and --views N"
+        return f"stopped after {done} of {len(sources)} images; with {options}, the next run goes on from there"
+    from meantime.engines.images import count_encoded
+
+    there = count_encoded(sources, store)
+    return f"stopped; {there} of {len(sources)} images are encoded in {store}: the same command goes on from there"
+
+
+def _apart(page: ReportWriter, kind: type[BaseException] | None, *_: object) -> None:
+    """A report that is incomplete does not take the place of another."""
+    if kind is not None:
+        page.path = beside(page.path)
+
+
+def _tell_incomplete(file: Output | None, page: ReportWriter | None) -> None:
+    for made in (file and file.written, page and page.path):
+        if made and made.exists():
+            print(f"wrote {made} (incomplete)", file=sys.stderr)

@@ -7,10 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from meantime.classifier import Classifier
+from meantime.cli.progress import progress
 from meantime.encoders import Encoder
 from meantime.encoders.torch_towers import choose_device
 from meantime.engines import Engine, LocalEngine, RayEngine
@@ -26,7 +25,8 @@ AddressOption = Annotated[
 ]
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="Of Ray: how many share the cores or the GPUs")]
 StoreOption = Annotated[
-    str | None, typer.Option("--store", help="Keep the embeddings there: other methods and names then read them")
+    str | None,
+    typer.Option("--store", help="Keep the embeddings there, for other runs, methods and names to go on with"),
 ]
 
 
@@ -59,17 +59,13 @@ def _here(device: str) -> str:
 def through_store(
     classifier: Classifier, sources: Sequence[ImageSource], engine: Engine, place: str | None
 ) -> Iterator[Iterator[Prediction]]:
-    """Predictions by way of a store, which is kept if it has a place."""
-    from meantime.engines.images import encode_images, stored
+    """Predictions by way of a store; if it is kept, it has all views, for other methods to come."""
+    from meantime.engines.images import encode_images
 
     with TemporaryDirectory(prefix="meantime-") as temporary:
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("encoding", total=len(sources))
-            store = encode_images(
-                sources,
-                place or temporary,
-                classifier,
-                engine,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
+        with progress("encoding") as tell:
+            spec, shard = (classifier.needed, 256) if place is None else (classifier.spec, None)
+            images = encode_images(
+                sources, place or temporary, classifier, engine, spec=spec, shard_size=shard, progress=tell
             )
-        yield classifier.answers(stored(store, sources))
+        yield classifier.answers(images)

@@ -1,13 +1,14 @@
 """Names of classes, and the prompts that speak of them."""
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike, fspath
-from os.path import isfile, splitext
+from os.path import isdir, isfile, splitext
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,9 @@ def as_labels(
 ) -> Labels:
     """Read labels from a list of names, a comma list, a text or JSON file, a mapping, or the name of a label set.
 
-    A text file holds one name a line. A JSON file holds a list of names, or an object of name -> prompts
-    (a text or a list of texts, whole prompts: the template is not applied to them), and so does a mapping.
+    A text file holds one name a line; lines that begin with # are comments. A JSON file holds a list of names, or an
+    object of name -> prompts (a text or a list of texts, whole prompts: the template is not applied to them), and so
+    does a mapping.
     ``distinct``: a name that is given twice counts once, with a warning; where the place of a name in the list means
     something, as a class of a dataset, it must stay. Label sets stay as they are.
     """
@@ -103,6 +105,20 @@ def as_labels(
     return read
 
 
+def typed_labels(labels: str, template: str = TEMPLATE) -> Labels:
+    """Read labels that were typed: a single one that looks like a file or folder is a slip, not a name."""
+    name = labels.strip()
+    if "," not in name and name not in LABEL_SETS and not isfile(name):
+        if isdir(name):
+            raise MeantimeError(f"{name!r} is a folder; labels are a .txt or .json file, or names as cat,dog")
+        if "/" in name or "\\" in name or re.fullmatch(r".*\.\w{2,5}", name):
+            raise MeantimeError(
+                f"there is no label file {name!r}: check the path of the .txt (a name a line) or .json, or give names "
+                "as cat,dog"
+            )
+    return as_labels(labels, template, distinct=True)
+
+
 def _read(labels: str | PathLike[str]) -> "list[str] | dict[str, str | list[str]]":
     name = fspath(labels)
     if isinstance(labels, str) and labels in LABEL_SETS:
@@ -114,7 +130,8 @@ def _read(labels: str | PathLike[str]) -> "list[str] | dict[str, str | list[str]
             raise MeantimeError(f"there is no label file {name!r}: check the path, or give names as cat,dog")
         text = _text_of(name)
         if suffix == ".txt":
-            return [line.strip() for line in text.splitlines() if line.strip()]
+            lines = (line.strip() for line in text.splitlines())
+            return [line for line in lines if line and not line.startswith("#")]
         return _from_json(name, text)
     if there or not isinstance(labels, str):
         raise MeantimeError(

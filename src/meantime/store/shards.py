@@ -100,12 +100,15 @@ def write_shard(path: Path, rows: Sequence[Row], n_views: int, dim: int) -> None
     write_table(pa.table(columns, schema=kinds), path)
 
 
-def read_groups(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the row groups of a file, one in memory at a time: arrays (rows,) or (rows, length), lists of texts."""
+def read_groups(path: Path, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the row groups of a file, all or those of the given numbers, one in memory at a time.
+
+    Columns are arrays (rows,) or (rows, length), and lists of texts.
+    """
     try:
         source = path.open("rb") if isinstance(path, RemotePath) else path
         with pq.ParquetFile(source, page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups):
+            for group in range(file.num_row_groups) if groups is None else groups:
                 table = file.read_row_group(group, columns=list(columns))
                 yield {name: _values(table.column(name)) for name in columns}
     except (pa.ArrowException, OSError) as error:

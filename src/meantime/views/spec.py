@@ -10,6 +10,7 @@ from meantime.errors import MeantimeError
 
 Augment = Literal["crop", "augmix"]
 Resample = Literal["bilinear", "bicubic"]
+MOST = 2048  # views: 300 MB of pixels for each of the images in flight, at 224
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class ViewSpec:
                 object.__setattr__(self, name, int(getattr(self, name)))  # NumPy's integers are as good
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
             raise MeantimeError(f"the number of views is {self.n!r}; expected an integer of at least 1")
+        if self.n > MOST:
+            raise MeantimeError(f"{self.n} views were asked for; expected at most {MOST}: 64 are the paper's")
         if self.augment not in get_args(Augment):
             raise MeantimeError(f"augment is {self.augment!r}; expected one of {', '.join(get_args(Augment))}")
         if self.resample not in get_args(Resample):
