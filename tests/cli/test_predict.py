@@ -132,7 +132,7 @@ def test_an_image_without_a_direction_is_named_and_the_others_are_answered(run, 
     assert code == 0
     assert "view 2 of image 3 ('3.jpg') is zero or not finite" in err
     assert "view 0 of image 7 ('7.jpg')" in err
-    assert "7 classified, 2 without" in err
+    assert "7 classified, 2 unreadable" in err
     answers = json.loads(Path("x.json").read_text())
     assert [i for i, a in enumerate(answers) if "error" in a] == [3, 7]
     np.save("nan.npy", np.full((2, 5, 8), np.nan))

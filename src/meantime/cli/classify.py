@@ -1,7 +1,6 @@
 """`meantime classify`: photos and names in; a table, a file and a report out."""
 
 import sys
-from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -14,7 +13,7 @@ from meantime.classifier import Classifier
 from meantime.cli import engine as e
 from meantime.cli import options as o
 from meantime.cli.progress import progress
-from meantime.cli.shown import MOST_ROWS, Shown
+from meantime.cli.shown import MOST_ROWS, Shown, say
 from meantime.encoders import Encoder, cached_texts, load_encoder
 from meantime.errors import MeantimeError
 from meantime.images import find_images
@@ -27,7 +26,6 @@ from meantime.report import ReportWriter
 from meantime.sorting import Sorted
 
 TEXTS = 256  # prompts embedded between two looks at the clock
-KINDS = ("classified", "without an answer", "unreadable")
 
 
 def classify(
@@ -58,7 +56,6 @@ def classify(
     if out and report and out.resolve() == report.resolve():
         raise MeantimeError(f"--out and --report are both {str(out)!r}; give each a file of its own")
     sources: list[Path | str] = []
-    told: Counter[str] = Counter()  # what became of the images
     encoded = 0
     shown = Shown(top, plain=method != "clip")
     file: Output | None = None
@@ -99,17 +96,14 @@ def classify(
                 raise MeantimeError("a store and other engines keep as many views of every image; give --views N")
             kept = [place for place in (file, page, folders) if place is not None]
             for prediction in stack.enter_context(closing(_with_progress(predictions, len(sources)))):
-                told[_outcome(prediction)] += 1
                 encoded += prediction.n_views
-                if prediction.error is not None:
-                    say(prediction.error)
                 for place in (shown, *kept):
                     place.add(prediction)
                 if shown.closed and not kept:  # nobody is left to hear of the others
                     return
     except KeyboardInterrupt:  # here, where files and report have been closed
         shown.end()
-        say(_stopped(told.total(), sources, store, views))
+        say(_stopped(shown.told.total(), sources, store, views))
         _tell_incomplete(file, page)
         raise typer.Exit(130) from None
     except (MeantimeError, OSError):
@@ -117,23 +111,17 @@ def classify(
         _tell_incomplete(file, page)
         raise
     shown.end()
-    read = told["classified"] + told["without an answer"]
-    summary = ", ".join(f"{told[kind]} {kind}" for kind in KINDS if told[kind] or kind == "classified")
-    if classifier.auto and read:
-        summary += f" by {encoded / read:.1f} views on average"
+    summary = shown.summary
+    if classifier.auto and shown.answered:
+        summary += f" by {encoded / shown.answered:.1f} views on average"
     print(summary + (f"; {shown.hidden} more are not shown" if shown.hidden else ""), file=sys.stderr)
     for made in (out, report):
         if made:
             print(f"wrote {made}", file=sys.stderr)
     if folders is not None:
         print(folders, file=sys.stderr)
-    if not read:
+    if not shown.answered:
         raise typer.Exit(1)
-
-
-def say(sentence: str) -> None:
-    """Tell the user, not the program that reads the results."""
-    print(f"meantime: {sentence}", file=sys.stderr, flush=True)
 
 
 def _sources(paths: list[str]) -> Iterator[Path | str]:
@@ -166,12 +154,6 @@ def _with_progress(predictions: Iterator[Prediction], total: int) -> Generator[P
         for done, prediction in enumerate(predictions, 1):
             tell(done, total)
             yield prediction
-
-
-def _outcome(prediction: Prediction) -> str:
-    if prediction.error is not None:
-        return "unreadable"
-    return "without an answer" if prediction.abstained else "classified"
 
 
 def _stopped(done: int, sources: list[Path | str], store: str | None, views: str) -> str:

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import track
 
 from meantime.answers import answers
 from meantime.cli import options as o
-from meantime.cli.table import MOST_ROWS, line, table
+from meantime.cli.progress import progress
+from meantime.cli.shown import Shown, say
 from meantime.embeddings import Classes, Embeddings, open_embeddings, read_classes
 from meantime.errors import MeantimeError
 from meantime.heads import HeadName, TextHead
@@ -42,7 +41,7 @@ def predict(
     method: o.MethodOption = "mta",
     top: Annotated[int, typer.Option(min=1, help="Names for each image in the output")] = 5,
     abstain: Annotated[float, typer.Option(help="No answer where the best probability is below this")] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.csv or x.parquet")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write all results: x.json, x.jsonl, x.csv or x.parquet")] = None,
 ) -> None:
     """Classify images by their embeddings, which something else has made."""
     source = open_embeddings(embeddings)
@@ -55,46 +54,33 @@ def predict(
     names = _names(given, len(given.texts.single), labels)
     chosen = method_named(method)
     heads = _heads(given.texts, method, chosen, _scale(logit_scale, given, source))
-    rows: list[Prediction] = []
-    answered = failed = 0
-    piped = not sys.stdout.isatty()
+    shown = Shown(top, plain=method != "clip")
+    file: Output | None = None
     try:
         with ExitStack() as stack:
             file = stack.enter_context(Output(out, top)) if out else None
-            predictions = _predictions(source, chosen, heads, names, abstain)
-            console = Console(stderr=True)
-            for p in track(predictions, "predicting", total=source.images, console=console, transient=True):
-                if not answered and p.n_views == 1 and method != "clip":
-                    _say("one view of each image: mta is then plain zero-shot; embed several crops of each for more")
-                if p.error is None:
-                    answered += 1
-                else:
-                    failed += 1
-                    _say(p.error)
-                if piped:
-                    print(line(p))
-                elif len(rows) < MOST_ROWS:
-                    rows.append(p)
+            tell = stack.enter_context(progress("predicting"))
+            for done, p in enumerate(_predictions(source, chosen, heads, names, abstain), 1):
+                if done == 1 and p.n_views == 1 and method != "clip":
+                    say("one view of each image: mta is then plain zero-shot; embed several crops of each for more")
+                shown.add(p)
                 if file is not None:
                     file.add(p)
+                elif shown.closed:  # nobody is left to hear of the others
+                    return
+                tell(done, source.images)
     except KeyboardInterrupt:  # here, where the file has been closed
-        _say(f"stopped after {answered + failed} images")
-        if out and answered + failed:
-            print(f"wrote {out} (incomplete)", file=sys.stderr)
+        shown.end()
+        say(f"stopped after {shown.told.total()} images")
+        if file is not None and file.written:
+            print(f"wrote {file.written} (incomplete)", file=sys.stderr)
         raise typer.Exit(130) from None
-    if not piped:
-        Console().print(table(rows, top=min(top, 3), plain=method != "clip"))
-    hidden = 0 if piped else answered + failed - len(rows)
-    summary = f"{answered} classified" + (f", {failed} without a direction or unreadable" if failed else "")
-    print(summary + (f"; {hidden} more are not shown" if hidden else ""), file=sys.stderr)
+    shown.end()
+    print(shown.summary + (f"; {shown.hidden} more are not shown" if shown.hidden else ""), file=sys.stderr)
     if out:
         print(f"wrote {out}", file=sys.stderr)
-    if not answered:
+    if not shown.answered:
         raise typer.Exit(1)
-
-
-def _say(text: str) -> None:
-    print(f"meantime: {text}", file=sys.stderr)
 
 
 def _names(classes: Classes, k: int, labels: str | None) -> tuple[str, ...]:
@@ -111,13 +97,13 @@ def _scale(typed: float | None, classes: Classes, source: Embeddings) -> float:
     """Return the logit scale: as typed, as the classes' file has it, as the embeddings' has it, else 100."""
     known = [x for x in (typed, classes.logit_scale, source.classes.logit_scale) if x is not None]
     if not known:
-        _say(
+        say(
             f"no logit scale was given: {LOGIT_SCALE:g} is used, as of most models of CLIP's kind; scores and "
             "inlierness depend on it (--logit-scale)"
         )
         return LOGIT_SCALE
     if math.isclose(known[0], math.log(LOGIT_SCALE), rel_tol=1e-3):
-        _say(f"the logit scale is {known[0]:g}, the logarithm of 100: models keep it so, but exp of it is meant here")
+        say(f"the logit scale is {known[0]:g}, the logarithm of 100: models keep it so, but exp of it is meant here")
     return known[0]
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 EVERY = 30.0  # seconds between two lines
-Tell: TypeAlias = Callable[[int, int], None]  # so many of so many are done
+Tell: TypeAlias = Callable[[int, int | None], None]  # so many of so many are done; None: only the end tells
 
 
 class _Rate(ProgressColumn):
@@ -28,7 +28,7 @@ class Lines:
         self.start = self.told = clock()
         self.before: int | None = None
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int | None) -> None:
         """Hear how far it is, and tell if it is time."""
         if self.before is None:
             self.before = done
@@ -37,8 +37,9 @@ class Lines:
             return
         self.told = now
         rate = (done - self.before) / (now - self.start)
-        left = f", {timedelta(seconds=round((total - done) / rate))} left" if rate else ""
-        print(f"meantime: {self.what}, {done} of {total}, {_number(rate)}/s{left}", file=sys.stderr, flush=True)
+        left = f", {timedelta(seconds=round((total - done) / rate))} left" if rate and total is not None else ""
+        of = "" if total is None else f" of {total}"
+        print(f"meantime: {self.what}, {done}{of}, {_number(rate)}/s{left}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def progress(what: str) -> Iterator[Tell]:
     # Standard output is not the bar's: it may well be a pipe
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
 
-        def tell(done: int, total: int) -> None:
+        def tell(done: int, total: int | None) -> None:
             if bar.tasks:
                 bar.update(bar.tasks[0].id, completed=done, total=total)
             else:

@@ -1,7 +1,8 @@
-"""What `classify` says on standard output: a table on a terminal; in a pipe a line for each image as it comes."""
+"""What is said of predictions in a terminal: a table; in a pipe a line for each as it comes; and what became of all."""
 
 import os
 import sys
+from collections import Counter
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,10 +11,16 @@ from rich.table import Table
 from meantime.prediction import Prediction
 
 MOST_ROWS = 200  # of the terminal table; a file holds all
+OUTCOMES = ("classified", "without an answer", "unreadable")
+
+
+def say(sentence: str) -> None:
+    """Tell the user, not the program that reads the results."""
+    print(f"meantime: {sentence}", file=sys.stderr, flush=True)
 
 
 class Shown:
-    """Shows predictions. ``closed`` tells that the reader of the pipe has had enough."""
+    """Shows predictions and counts them. ``closed`` tells that the reader of the pipe has had enough."""
 
     def __init__(self, top: int, plain: bool) -> None:
         self.top, self.plain = min(top, 3), plain
@@ -21,9 +28,25 @@ class Shown:
         self.closed = False
         self.rows: list[Prediction] = []
         self.hidden = 0
+        self.told: Counter[str] = Counter()
+
+    @property
+    def answered(self) -> int:
+        """How many could be read, whether they have an answer or not."""
+        return self.told["classified"] + self.told["without an answer"]
+
+    @property
+    def summary(self) -> str:
+        """What became of all of them."""
+        return ", ".join(f"{self.told[kind]} {kind}" for kind in OUTCOMES if self.told[kind] or kind == "classified")
 
     def add(self, prediction: Prediction) -> None:
-        """Print it, or keep it for the table if there is room."""
+        """Print it, or keep it for the table if there is room; what is wrong with it is said at once."""
+        if prediction.error is not None:
+            say(prediction.error)
+            self.told["unreadable"] += 1
+        else:
+            self.told["without an answer" if prediction.abstained else "classified"] += 1
         if self.piped:
             self._print(_line(prediction))
         elif len(self.rows) < MOST_ROWS:
