@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from rich.table import Table as RichTable
 from meantime.bench.cells import Cell, Table
 
 DASH = "–"
+LABEL = 16  # letters in a line of a row's name, in a narrow terminal
+LEAST = 40  # of letters: such a name and one column
 
 
 def number(cell: Cell) -> str:
@@ -33,6 +37,11 @@ def beside(cell: Cell) -> str:
     return f"{cell.paper.mean:.2f}{std}{gap}"
 
 
+def _above(cell: Cell, marks: dict[str, int]) -> str:
+    """The number, or where the reason for none is told."""
+    return number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
+
+
 def _marks(table: Table) -> dict[str, int]:
     return {reason: i for i, reason in enumerate(table.reasons, 1)}
 
@@ -45,20 +54,60 @@ def legend(table: Table) -> list[str]:
     return lines + [f"[{i}] {reason}" for reason, i in _marks(table).items()] + list(table.notes)
 
 
-def for_terminal(table: Table) -> RichTable:
-    """A table of rich."""
+@dataclass(frozen=True)
+class _Column:
+    """One column as the terminal shows it."""
+
+    heading: str
+    cells: list[str]  # of several lines
+    width: int
+
+
+def for_terminal(table: Table, width: int) -> list[RichTable]:
+    """A table of rich; in a narrow terminal several, each with as many columns as have room: no number is cut short."""
+    columns = [_column(table, key, narrow=False) for key in table.columns]
+    room = max(map(len, [table.corner, *table.rows.values()]))
+    if _needed(room, columns) <= width:
+        return [_shown(table, table.title, room, columns)]
+    room = min(room, LABEL)
+    blocks: list[list[_Column]] = [[]]
+    for column in (_column(table, key, narrow=True) for key in table.columns):
+        if blocks[-1] and _needed(room, [*blocks[-1], column]) > width:
+            blocks.append([])
+        blocks[-1].append(column)
+    titles = [table.title, *(f"{table.title}, continued" for _ in blocks[1:])]
+    return [_shown(table, title, room, block) for title, block in zip(titles, blocks, strict=True)]
+
+
+def _column(table: Table, key: str, *, narrow: bool) -> _Column:
+    """A column; if it is to be narrow, what is told of a number is broken into lines, and so are headings."""
     marks = _marks(table)
-    shown = RichTable(title=escape(table.title), title_justify="left", show_lines=True)
-    # In a narrow terminal headings break first: what a row is must be read in any
-    shown.add_column(table.corner, no_wrap=max(map(len, table.rows.values())) <= 20)
-    for label in table.columns.values():
-        shown.add_column(escape(label), justify="right")
-    for row, label in table.rows.items():
+    below = {row: beside(table.cells[row, key]) for row in table.rows}
+    heading = table.columns[key]
+    if narrow:
+        below = {row: text.replace(" (", "\n(") for row, text in below.items()}
+        heading = heading.replace("-", "-\n")
+    cells = ["\n".join(filter(None, [_above(table.cells[row, key], marks), below[row]])) for row in table.rows]
+    numbers = max(len(line) for cell in cells for line in cell.split("\n"))
+    words = max(map(len, heading.split() if narrow else [heading]))
+    return _Column(heading, cells, max(numbers, min(words, LABEL) if narrow else words))
+
+
+def _needed(room: int, columns: Sequence[_Column]) -> int:
+    """How wide a table is: beside each column a space on either side and a line."""
+    return 1 + sum(3 + width for width in (room, *(column.width for column in columns)))
+
+
+def _shown(table: Table, title: str, room: int, columns: Sequence[_Column]) -> RichTable:
+    shown = RichTable(title=escape(title), title_justify="left", show_lines=True)
+    shown.add_column(table.corner, width=room, overflow="fold")
+    for column in columns:
+        shown.add_column(escape(column.heading), justify="right", width=column.width, overflow="fold")
+    for label, *cells in zip(table.rows.values(), *(column.cells for column in columns), strict=True):
         texts = []
-        for column in table.columns:
-            cell = table.cells[row, column]
-            first = number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
-            texts.append(escape(first) + (f"\n[dim]{escape(beside(cell))}[/dim]" if beside(cell) else ""))
+        for cell in cells:
+            first, *rest = map(escape, cell.split("\n"))
+            texts.append("\n".join([first, *(f"[dim]{line}[/dim]" for line in rest)]))
         shown.add_row(escape(label), *texts)
     return shown
 
@@ -73,8 +122,7 @@ def to_markdown(table: Table) -> str:
         texts = []
         for column in table.columns:
             cell = table.cells[row, column]
-            first = number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
-            texts.append(first + (f"<br>{beside(cell)}" if beside(cell) else ""))
+            texts.append(_above(cell, marks) + (f"<br>{beside(cell)}" if beside(cell) else ""))
         lines.append("| " + " | ".join([label.replace("|", r"\|"), *texts]) + " |")
     return "\n".join([*lines, "", *(f"- {line}" for line in legend(table)), ""])
 
