@@ -57,6 +57,10 @@ class Table:
         """The cells row by row."""
         return [self.cells[row, column] for row in self.rows for column in self.columns]
 
+    def column(self, key: str) -> list[Cell]:
+        """The cells of a column."""
+        return [self.cells[row, key] for row in self.rows]
+
     @property
     def filled(self) -> int:
         """How many cells have a number."""

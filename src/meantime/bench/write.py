@@ -82,15 +82,18 @@ def for_terminal(table: Table, width: int) -> list[RichTable]:
 def _column(table: Table, key: str, *, narrow: bool) -> _Column:
     """A column; if it is to be narrow, what is told of a number is broken into lines, and so are headings."""
     marks = _marks(table)
-    below = {row: beside(table.cells[row, key]) for row in table.rows}
+    cells = ["\n".join(filter(None, [_above(cell, marks), beside(cell)])) for cell in table.column(key)]
     heading = table.columns[key]
-    if narrow:
-        below = {row: text.replace(" (", "\n(") for row, text in below.items()}
-        heading = heading.replace("-", "-\n")
-    cells = ["\n".join(filter(None, [_above(table.cells[row, key], marks), below[row]])) for row in table.rows]
-    numbers = max(len(line) for cell in cells for line in cell.split("\n"))
-    words = max(map(len, heading.split() if narrow else [heading]))
-    return _Column(heading, cells, max(numbers, min(words, LABEL) if narrow else words))
+    if not narrow:
+        return _Column(heading, cells, max(len(heading), _widest(cells)))
+    cells = [cell.replace(" (", "\n(") for cell in cells]
+    numbers = _widest(cells)
+    words = [word if len(word) <= numbers else word.replace("-", "-\n") for word in heading.split()]
+    return _Column(" ".join(words), cells, max(numbers, min(LABEL, _widest(words))))
+
+
+def _widest(texts: Sequence[str]) -> int:
+    return max(len(line) for text in texts for line in text.split("\n"))
 
 
 def _needed(room: int, columns: Sequence[_Column]) -> int:

@@ -108,8 +108,8 @@ def compare_(
             names = ", ".join(f.name for f in files) or "none"
             raise MeantimeError(f"{str(file)!r} has {names}: say which predictions by --predictions FILE")
         file = files[0]
-    a, b = (method_in(file, name) for name in (a, b))
-    table = RichTable(title=f"{a} minus {b}, top-1 in points", title_justify="left", box=None)
+    title = " minus ".join(method_in(file, name) for name in (a, b))
+    table = RichTable(title=f"{title}, top-1 in points", title_justify="left", box=None)
     for column in ("dataset", "images", "seeds", a, b, "difference", "95 % interval", f"only {a}", f"only {b}", "p"):
         table.add_column(column, justify="left" if column == "dataset" else "right")
     found = compare(file, a, b)
