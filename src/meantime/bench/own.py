@@ -13,7 +13,8 @@ from meantime.bench.heads import UnavailableError
 from meantime.bench.metrics import METRICS, measure
 from meantime.bench.passes import Indices, Job, run_pass
 from meantime.bench.predictions import Predictions
-from meantime.bench.run import Bench, kind_marks, marked, remarks
+from meantime.bench.remarks import kind_marks, marked, remarks
+from meantime.bench.run import Bench
 from meantime.bench.shelf import kind_of, made_by
 from meantime.errors import MeantimeError
 from meantime.registry import method_named, training_free

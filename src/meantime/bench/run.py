@@ -3,24 +3,25 @@
 import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meantime.bench.agree import as_the_papers, sampling_error
 from meantime.bench.cells import Cell, Table
 from meantime.bench.declare import BACKBONES, PAPERS_BACKBONE, Column, Row, TableSpec, Views
 from meantime.bench.fitted import FittedOn, all_fitted, told
 from meantime.bench.heads import Heads, UnavailableError
 from meantime.bench.metrics import METRICS
-from meantime.bench.paper import Published, published
-from meantime.bench.passes import Indices, Job, Search, run_pass, twin_names
-from meantime.bench.predictions import Predictions
+from meantime.bench.paper import Published, numbers, published
+from meantime.bench.passes import Indices, Job, Search, run_pass
 from meantime.bench.records import Recorder, recorder
-from meantime.bench.shelf import Shelf, backbone_of, kind_of, made_by
-from meantime.datasets import draw, list_datasets
+from meantime.bench.remarks import named, remarks
+from meantime.bench.shelf import Shelf, backbone_of, made_by
+from meantime.datasets import draw
 from meantime.errors import MeantimeError
 from meantime.store import Store
 
@@ -171,7 +172,7 @@ class Bench:
                 self.searched |= {(path, key): value for key, value in found.items()}
                 for key, p in predictions.items():
                     self.images[path, key] = len(p)
-                    self.metrics[path, key] = record.add(_named(p, jobs[key], store), store)
+                    self.metrics[path, key] = record.add(named(p, jobs[key], store), store)
 
     @contextmanager
     def recording(self, name: str) -> Iterator[Recorder]:
@@ -247,7 +248,21 @@ class Bench:
         measured = [[self.metrics[by[seed]] for by in where] for seed in seeds]  # seeds x datasets
         means = {name: [float(np.mean([m[name] for m in per_seed])) for per_seed in measured] for name in METRICS}
         others = {name: float(np.mean(x)) for name, x in means.items()}
-        return Cell(tuple(means[self.metric]), paper, others=others, seeds=tuple(seeds))
+        error = None
+        if self.metric == "top1" and row.key not in numbers()["zero"]["rows"]:  # whose 7 templates are not our 80
+            accuracies = [float(np.mean([m["top1"] for m in of_dataset])) for of_dataset in zip(*measured, strict=True)]
+            error = self._sampling(spec, column, where, accuracies)
+        return Cell(tuple(means[self.metric]), paper, others=others, seeds=tuple(seeds), sampling=error)
+
+    def _sampling(self, spec: TableSpec, column: Column, where: Places, accuracies: Sequence[float]) -> float | None:
+        """The error of a cell by the size of its tests, if it was measured as in the paper."""
+        stores = {store.path: store for store in self.shelf.stores}
+        tasks = [task for by_seed in where for task in by_seed.values()]
+        same = self.n_views in (None, spec.n_views) and all(
+            as_the_papers(stores[task[0]], self.images[task], spec.subset, column.backbone) for task in tasks
+        )
+        images = [self.images[next(iter(by_seed.values()))] for by_seed in where]
+        return sampling_error(accuracies, images) if same else None
 
     @staticmethod
     def _best(row: Row, found: list[list[NDArray[np.float64]]], notes: list[str]) -> tuple[float, ...]:
@@ -274,36 +289,3 @@ def paper_value(table: str, row: Row, column: Column) -> Published | None:
         theirs = "fine-grained average" if (table, column.key) == ("table2", "average") else column.key
         found = published("zero", row.key, theirs)
     return found
-
-
-def remarks(store: Store, images: int | None = None) -> list[str]:
-    """What must be said beside numbers of a store: images that are missing, names that stand for several classes."""
-    known = list_datasets().get(store.name)
-    said = []
-    if known is not None and len(store) < min(known.test, images or known.test):
-        said.append(f"{store.name}: {len(store)} of the {known.test} test images")
-    twins = twin_names(store)
-    if twins:
-        said.append(
-            f"{store.name}: {' and '.join(map(repr, twins))} stand for more than one class; "
-            "only the one of the label is right, as in the paper's program"
-        )
-    return said
-
-
-def _named(p: Predictions, job: Job, store: Store) -> Predictions:
-    """Predictions under a name that says what else than the method differs within a file."""
-    views = [f"{job.n_views} views"] if job.n_views != 64 else []
-    images = [] if job.subset is None else [f"{len(job.subset)} images"]
-    return marked(p, [*views, *images, *kind_marks(store)])
-
-
-def kind_marks(store: Store) -> list[str]:
-    """How the views of a store are called, where they are not crops."""
-    kind = kind_of(store.plan)
-    return [] if kind == "crop" else [kind]
-
-
-def marked(p: Predictions, marks: Sequence[str]) -> Predictions:
-    """Predictions whose method is called by what else there is to say of it."""
-    return replace(p, method=f"{p.method} ({', '.join(marks)})") if marks else p

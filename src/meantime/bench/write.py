@@ -11,6 +11,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from meantime.bench.agree import verdict
 from meantime.bench.cells import Cell, Table
 
 DASH = "–"
@@ -33,7 +34,7 @@ def beside(cell: Cell) -> str:
     if cell.paper is None:
         return ""
     std = "" if cell.paper.std is None else f" ± {cell.paper.std:.2f}"
-    gap = "" if cell.difference is None else f" ({cell.difference:+.2f})"
+    gap = "" if cell.difference is None else f" ({cell.difference:+.2f}{'*' * (cell.agrees is False)})"
     return f"{cell.paper.mean:.2f}{std}{gap}"
 
 
@@ -51,7 +52,7 @@ def legend(table: Table) -> list[str]:
     lines = [f"{table.unit}; mean ± std over seeds"]
     if any(cell.paper for cell in table.cells.values()):
         lines[0] += "; below it the published value and the difference to it"
-    return lines + [f"[{i}] {reason}" for reason, i in _marks(table).items()] + list(table.notes)
+    return [*lines, *(f"[{i}] {reason}" for reason, i in _marks(table).items()), *table.notes, *verdict(table)]
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def as_records(table: Table) -> list[dict[str, Any]]:
                     "paper": cell.paper.mean if cell.paper else None,
                     "paper_std": cell.paper.std if cell.paper else None,
                     "difference": cell.difference,
+                    "agrees": cell.agrees,
                     "low": cell.interval[0] if cell.interval else None,
                     "high": cell.interval[1] if cell.interval else None,
                     **{name: cell.others.get(name) for name in ("top5", "mean_per_class", "ece")},
