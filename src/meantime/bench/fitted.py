@@ -32,8 +32,10 @@ class FittedOn:
         return np.array([i for i, key in pairs if key in keys], np.int64)
 
 
-def all_fitted(store: Store) -> str:
-    """Why a store of which nothing is left has no numbers."""
+def none_left(store: Store, without: Indices) -> str | None:
+    """Why a store has no numbers, if nothing of it is left."""
+    if not len(without) or len(without) < len(store):
+        return None
     return f"heads were fitted on every image of {store.name}, seed {store.seed}: none is left to measure on"
 
 

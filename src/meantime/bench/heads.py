@@ -145,10 +145,10 @@ class Heads:
 
     def _learned(self, kind: str, store: Store, row: Row) -> Head:
         """A saved head: the one in a folder, or that of its kind for what a row asks."""
-        if is_head(kind):
-            path, info = Path(kind), head_info(kind)
-        elif kind in KINDS:
+        if kind in KINDS:
             path, info = self._find(kind, store, row)
+        elif is_head(kind):
+            path, info = Path(kind), head_info(kind)
         else:
             raise UnavailableError(
                 f"there is no head {kind!r} here: expected text, ensemble, {', '.join((*TUNED, *KINDS))}, or the "
@@ -161,7 +161,7 @@ class Heads:
         dataset = row.trained_on or store.name
         tokens = row.tokens if kind in PROMPTS else None
         name = store.plan.encoder_name
-        needs = f"needs a fitted head: {self._command(kind, dataset, store, row)}"
+        needs = f"needs a fitted head: {self._command(kind, dataset, name, store.seed, row)}"
         if self.folder is None:
             raise UnavailableError(f"{needs}, then --heads DIR")
         if not self.folder.is_dir():
@@ -180,15 +180,21 @@ class Heads:
             raise UnavailableError(f"{len(fits)} heads fit {kind!r}: {found}. Say which by its folder, as in mta@DIR")
         return next(iter(fits.items()))
 
-    def _command(self, kind: str, dataset: str, store: Store, row: Row) -> str:
+    def missing(self, kind: str, dataset: str, model: str, seed: int, row: Row) -> str | None:
+        """The command that makes the head of a row for a seed; None where it lies there, by what its file says."""
+        tokens = row.tokens if kind in PROMPTS else None
+        of = {"dataset": dataset, "encoder_name": model, "shots": row.shots, "m": tokens, "seed": seed}
+        there = self.folder is not None and self.folder.is_dir() and heads_for(self._saved, kind, **of)
+        return None if there else self._command(kind, dataset, model, seed, row)
+
+    def _command(self, kind: str, dataset: str, model: str, seed: int, row: Row) -> str:
         """The `meantime fit` that makes a head; a store does not know where its photos lie."""
         known = dataset in list_datasets()
         what = dataset if known else shlex.quote(str(self.data.get(dataset, "FOLDER")))
         root = f" --root {shlex.quote(str(self.data.get(dataset, 'DATA')))}" if known else ""
         shots = "" if row.shots is None else f" --shots {row.shots}"
         tokens = f" --m {row.tokens}" if row.tokens and kind in PROMPTS else ""
-        model = shlex.quote(store.plan.encoder_name)
-        return f"meantime fit {kind} {what}{shots}{tokens} --model {model} --seed {store.seed}{root}"
+        return f"meantime fit {kind} {what}{shots}{tokens} --model {shlex.quote(model)} --seed {seed}{root}"
 
     def _encoder(self, store: Store) -> Encoder:
         """The encoder that made a store, loaded again by its name; its identity must be the same."""

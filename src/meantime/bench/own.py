@@ -8,7 +8,7 @@ import numpy as np
 from meantime.bench.cells import Cell, Table
 from meantime.bench.compare import paired_bootstrap
 from meantime.bench.declare import Row
-from meantime.bench.fitted import FittedOn, all_fitted, told
+from meantime.bench.fitted import FittedOn, none_left, told
 from meantime.bench.heads import UnavailableError
 from meantime.bench.metrics import METRICS, measure
 from meantime.bench.passes import Indices, Job, run_pass
@@ -82,8 +82,8 @@ def _ask(
         except UnavailableError as error:
             reasons[name] = str(error)
     without = fitted.within(store)
-    if len(without) == len(store):
-        reasons |= dict.fromkeys(jobs, all_fitted(store))
+    if (reason := none_left(store, without)) is not None:
+        reasons |= dict.fromkeys(jobs, reason)
         jobs = {}
     if not jobs:
         return without, {}

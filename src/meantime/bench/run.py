@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meantime.bench.agree import as_the_papers, sampling_error
 from meantime.bench.cells import Cell, Table
 from meantime.bench.declare import BACKBONES, PAPERS_BACKBONE, Column, Row, TableSpec, Views
-from meantime.bench.fitted import FittedOn, all_fitted, told
+from meantime.bench.fitted import FittedOn, none_left, told
 from meantime.bench.heads import Heads, UnavailableError
 from meantime.bench.metrics import METRICS
 from meantime.bench.paper import Published, numbers, published
@@ -79,7 +79,8 @@ class Bench:
                     found = self._plan(spec, row, column, wanted, fitted, notes[spec.name])
                     places[spec.name, row.key, column.key] = found
         without = {path: fitted.within(store) for path, (store, _) in wanted.items()}
-        spent = {path: all_fitted(store) for path, (store, _) in wanted.items() if len(without[path]) == len(store)}
+        reasons = {path: none_left(store, without[path]) for path, (store, _) in wanted.items()}
+        spent = {path: reason for path, reason in reasons.items() if reason is not None}
         for spec in specs:
             read = [path for key, where in places.items() if key[0] == spec.name for path, _ in _tasks(where)]
             notes[spec.name] += told((wanted[path][0], without[path]) for path in dict.fromkeys(read))

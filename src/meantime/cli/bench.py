@@ -17,6 +17,7 @@ from meantime.bench.experiments import EXPERIMENTS, Experiment, Options, Outcome
 from meantime.bench.fill import Filler
 from meantime.bench.heads import Heads
 from meantime.bench.predictions import method_in
+from meantime.bench.todo import todo
 from meantime.cli.figure2 import figure2
 from meantime.datasets import list_datasets
 from meantime.encoders import load_encoder
@@ -90,6 +91,35 @@ for _experiment in EXPERIMENTS.values():
         app.command(_alias, hidden=True)(_function)
 
 app.command("figure2")(figure2)  # of the machine, not of stores
+
+
+@app.command("todo")
+def todo_(
+    tables: Annotated[list[str] | None, typer.Argument(help="table1 …; by default all")] = None,
+    store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
+    data: Annotated[Path | None, typer.Option(help="A folder of datasets, for the commands")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated")] = None,
+    model: Annotated[str | None, typer.Option(help="The encoder; by default the stores', or the paper's")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="So many: 0, 1, …")] = 3,
+    views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,
+    heads: Annotated[Path | None, typer.Option(help="Where `meantime fit` has put learned heads")] = None,
+) -> None:
+    """The encode and fit commands that tables still need, one a line."""
+    options = Options(tuple(dataset or ()), (), tuple(method or ()))
+    specs = [spec for name in tables or ["all"] for spec in _named(name).asked(options)]
+    bench = Bench(Shelf.at(store or [], to_fill=True), OUT, model, seeds, views, Heads(heads))
+    bench.heads.data |= dict.fromkeys(list_datasets(), data) if data is not None else {}
+    commands = todo(bench, specs, (store or [Path("STORES")])[0])
+    print("\n".join(commands) or "nothing: all stores and heads are there")
+
+
+def _named(name: str) -> Experiment:
+    by_name = {alias: e for e in EXPERIMENTS.values() if e.specs for alias in (e.name, *e.aliases)}
+    if name not in by_name:
+        known = ", ".join(e.name for e in EXPERIMENTS.values() if e.specs)
+        raise MeantimeError(f"there is no table {name!r} that stores are needed for; there are {known}")
+    return by_name[name]
 
 
 @app.command("compare")
