@@ -6,6 +6,8 @@ import torch
 from tiny_prompts import tiny_prompter
 
 import meantime as mt
+from meantime import MeantimeError
+from meantime.aggregators import Aggregate
 from meantime.bench.declare import Row
 from meantime.bench.heads import Heads
 from meantime.bench.own import rows
@@ -159,3 +161,49 @@ def test_mta_is_given_the_logits_that_are_there(make_store):
 def test_a_store_of_which_nothing_was_asked(make_store, bench):
     (measured,) = rows(bench([make_store("mine", ensemble=False)]), only=["clip+e"])
     assert not measured.predictions
+
+
+def _returning(make):
+    def aggregator(views, head, reader=None):
+        return make(views, (reader or head)(views[:, 0]))
+
+    return aggregator
+
+
+def _broken(views, head, reader=None):
+    raise KeyError("centre")
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "message"),
+    [
+        (_broken, "'mine' failed: KeyError: 'centre'"),
+        (_returning(lambda x, y: y), "'mine' failed: its aggregator returned ndarray; expected Aggregate"),
+        (
+            _returning(lambda x, y: Aggregate(y[:, :3], x[..., 0], None)),
+            r"logits of shape \(24, 3\); expected \(24, 7\)",
+        ),
+        (_returning(lambda x, y: Aggregate(y, x[..., 0], x)), r"mode of shape \(24, 6, 8\); expected \(24, 8\)"),
+        (_returning(lambda x, y: Aggregate(y * np.nan, x[..., 0], None)), "'mine' failed: .* not numbers"),
+    ],
+)
+def test_a_method_that_fails_is_named(make_store, aggregator, message):
+    store = make_store()
+    jobs = jobs_for(store, ["clip"])
+    jobs["mine"] = Job("mine", mt.Method(aggregator, "mine"), 6, jobs["clip"].heads)
+    with pytest.raises(MeantimeError, match=message) as raised:
+        run_pass(store, jobs)
+    assert raised.value.__cause__ is not None
+
+
+def test_images_left_out_are_left_out_of_everything(make_store):
+    store = make_store()
+    head = mt.TextHead(store.texts.single, 10.0)
+    jobs = jobs_for(store, ["mta"]) | {"part": next(iter(jobs_for(store, ["mta"], subset=np.array([2, 3])).values()))}
+    searches = {"s": Search(((4.0, 0.2),), "head", 6, head)}
+    found, accuracy = run_pass(store, jobs, searches, without=np.array([0, 3, 20]))
+    assert found["mta"].index.tolist() == [i for i in range(24) if i not in (0, 3, 20)]
+    assert found["part"].index.tolist() == [2]
+    assert accuracy["s"][0] == pytest.approx(100 * found["mta"].hits.mean())
+    with pytest.raises(MeantimeError, match="no image of 'imagenet' is left"):
+        run_pass(store, jobs, without=np.arange(24))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from meantime import MeantimeError
 from meantime.bench.compare import compare, mcnemar, paired_bootstrap
 from meantime.bench.metrics import mean_per_class, measure, reliability
-from meantime.bench.predictions import Predictions, prediction_file
+from meantime.bench.predictions import Predictions, method_in, prediction_file
 from meantime.parquet import pa, pq
 
 
@@ -91,6 +91,29 @@ def test_compare_pairs_images_by_their_keys(tmp_path):
     (c,) = compare(file, "a", "b")
     assert (c.images, c.of, c.a, c.b) == (2, (4, 2), 50.0, 50.0)
     assert (c.only_a, c.only_b) == ((0,), (0,))
+
+
+def test_a_method_may_be_called_without_what_else_differed(tmp_path):
+    file = tmp_path / "p.parquet"
+    with prediction_file(file) as out:
+        for method in ("mta (8 views)", "mta+e (8 views)", "clip (4 views)", "clip (8 views)", "zero", "zero (augmix)"):
+            out.add(predictions([1, 0, 1], method=method))
+    (c,) = compare(file, "mta+e", "mta")
+    assert c.images == 3
+    assert method_in(file, "mta") == "mta (8 views)"
+    assert method_in(file, "zero") == "zero"
+    with pytest.raises(MeantimeError, match=r"several of 'clip': say which of 'clip \(4 views\)', 'clip \(8 views\)'"):
+        compare(file, "mta", "clip")
+
+
+def test_without_predictions_there_is_no_file_not_even_an_old_one(tmp_path):
+    file = tmp_path / "p.parquet"
+    with prediction_file(file) as out:
+        out.add(predictions([1, 0]))
+    assert file.is_file()
+    with prediction_file(file):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_file_of_predictions(tmp_path):

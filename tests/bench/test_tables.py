@@ -81,7 +81,9 @@ def test_reasons_for_views_and_prompts_and_incomplete_stores(make_store, bench):
     (table,) = bench([store], n_views=None).tables([TABLES["table1"]])
     assert "has 6 views, not 64: --views 6" in table.cells["mta", "imagenet"].reason
     (table,) = bench([store]).tables([TABLES["table1"]])
-    assert "--resume --ensemble" in table.cells["mta+e", "imagenet"].reason
+    assert (
+        f"the store '{store.path}' of imagenet, seed 0, lacks the 80 prompts" in table.cells["mta+e", "imagenet"].reason
+    )
     assert table.cells["mta", "imagenet"].values
     manifest = json.loads((store.path / "manifest.json").read_text())
     manifest["shards"].pop()
@@ -167,7 +169,33 @@ def test_of_trainings_with_other_seeds_none_is_taken_for_the_one(make_store, ben
     for seed in (1, 2):
         save_coop(tmp_path / "heads" / str(seed), store, seed=seed)
     (table,) = bench([store], heads=Heads(tmp_path / "heads")).tables([TABLES["table1"]])
-    assert "none for ViT-B-16:openai and seed 0, but for seeds 1, 2" in table.cells["coop", "imagenet"].reason
+    there = "has only coop of 4 tokens on imagenet, 16 shots, seed 1; coop of 4 tokens on imagenet, 16 shots, seed 2"
+    assert there in table.cells["coop", "imagenet"].reason
+
+
+def test_what_heads_there_are_is_told_beside_the_one_that_is_missing(make_store, bench, tmp_path):
+    store = make_store()
+    save_coop(tmp_path / "heads" / "a", store, shots=1)
+    (table,) = bench([store], heads=Heads(tmp_path / "heads")).tables([TABLES["table1"]])
+    assert "has only coop of 4 tokens on imagenet, 1 shot, seed 0" in table.cells["coop", "imagenet"].reason
+    spec = TABLES["table1"].on(["mine"]).with_rows(["prograd"])
+    own = bench([make_store("mine")], heads=Heads(tmp_path / "heads"))
+    (table,) = own.tables([spec])
+    reason = table.cells["prograd", "mine"].reason
+    assert "meantime fit prograd FOLDER --model ViT-B-16:openai --seed 0;" in reason  # where it lies is not known
+    assert "has no prograd of mine for ViT-B-16:openai" in reason
+    own.heads.data["mine"] = tmp_path / "my photos"
+    (table,) = own.tables([spec])
+    assert f"meantime fit prograd '{tmp_path / 'my photos'}' --model" in table.cells["prograd", "mine"].reason
+
+
+def test_titles_tell_how_many_views_and_images_were_measured(make_store, bench):
+    spec = TABLES["table3"].on(["imagenet"])
+    store = make_store()
+    (table,) = bench([store]).tables([spec])
+    assert table.title == "Crops against diffusion: ImageNet (ViT-B-16), 6 views, 24 images of each set"
+    (table,) = bench([store]).tables([replace(spec, subset=7)])
+    assert table.title.endswith("6 views, 7 images of each set")
 
 
 def test_saved_heads_are_read_once(make_store, bench, tmp_path, monkeypatch):

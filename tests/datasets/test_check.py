@@ -77,7 +77,19 @@ def test_a_missing_split_file(tmp_path, name, images, file):
 
 def test_another_dataset_in_its_place(tmp_path):
     class_folders(tmp_path / "imagenet-a", [*WNIDS, next(iter(wnid_names("A")))])
-    assert "3 folders" in problem("imagenet-a", tmp_path, images=2, classes=1)
+    said = problem("imagenet-a", tmp_path, images=2, classes=1)
+    assert "is another dataset: 3 of its 4 classes are none of imagenet-a (n01440764, n01443537, n01484850)" in said
+
+
+@pytest.mark.parametrize("given", [".", "val", "val/n01498041"])
+def test_imagenet_given_for_imagenet_a_is_told_and_not_looked_for_further_inside(tmp_path, given):
+    class_folders(tmp_path / "val", wnid_names(), images=1)
+    said = problem("imagenet-a", tmp_path / given)
+    expected = f"'{tmp_path / 'val'}' is ImageNet, or another dataset of all its classes: 800 of its 1000 classes are"
+    assert f"{expected} none of imagenet-a" in said
+    assert "; give the folder of ImageNet-A's own release" in said
+    assert "folder deeper" not in said
+    assert "too deep" not in said
 
 
 def test_missing_repeated_and_misplaced_images(tmp_path):

@@ -10,11 +10,15 @@ from typer.testing import CliRunner
 
 import meantime as mt
 from meantime import MeantimeError
+from meantime.bench import Bench, Shelf
+from meantime.bench.own import rows
 from meantime.cli import app
+from meantime.datasets import load_dataset
 from meantime.encoders import EMBEDDED, OnnxEncoder
 from meantime.fit import fit_head, head_info, import_prompt, load_head
 from meantime.heads.named import photos_used
 from meantime.labels import as_labels
+from meantime.store.encode import encode_dataset
 
 
 @pytest.mark.parametrize("kind", ["tip-adapter", "tip-adapter-f"])
@@ -213,7 +217,7 @@ def test_the_command_fits_and_says_what_it_did(tmp_path, monkeypatch):
         app, ["fit", "tip-adapter", "data", "--shots", "1", "--weights", "text", "--out", "mine"]
     )
     assert result.exit_code == 0, result.output
-    assert "tip-adapter on data, 1 shots, seed 0, 2 classes" in result.output
+    assert "tip-adapter on data, 1 shot, seed 0, 2 classes" in result.output
     assert "drawn apart" in result.output
     assert "weights: text" in result.output
     assert "--method mta@mine" in result.output
@@ -232,3 +236,19 @@ def test_evaluate_leaves_out_what_a_head_was_fitted_on(make_photos, encoder, tmp
     result = mt.Classifier(["red", "green", "blue"], encoder, f"mta@{head}", views=4).evaluate(photos)
     assert (result.n_images, result.left_out) == (9, 9)
     assert mt.Classifier(["red", "green", "blue"], encoder, "mta", views=4).evaluate(photos).left_out == 0
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_the_bench_leaves_out_what_a_head_was_fitted_on_unless_it_was_another_split(
+    make_photos, encoder, tmp_path, divided
+):
+    for split in ("train", "test") if divided else (".",):
+        make_photos(f"photos/{split}")  # files of the same names in both splits
+    fitted = fit_head("tip-adapter", tmp_path / "photos", encoder=encoder, shots=2, out=tmp_path / "head")
+    data = load_dataset(str(tmp_path / "photos"))
+    store = encode_dataset(data, tmp_path / "store", encoder, mt.ViewSpec(n=2))
+    (measured,) = rows(Bench(Shelf([store]), tmp_path / "out", seeds=1), only=["clip", f"mta@{fitted.path}"])
+    used = {key for keys in fitted.info.draw.values() for key in keys}
+    for (predictions,) in measured.predictions.values():
+        assert set(predictions.keys) == set(data.samples.keys) - (set() if divided else used)
+    assert used

@@ -8,10 +8,10 @@ from meantime.bench.cells import Cell, Table
 from meantime.bench.compare import Comparison, compare
 from meantime.bench.declare import TABLES, Row, TableSpec
 from meantime.bench.paper import published
-from meantime.bench.plugins import load_plugin
 from meantime.bench.predictions import Predictions
 from meantime.bench.run import Bench
 from meantime.bench.shelf import Shelf
+from meantime.plugins import load_plugin
 
 __all__ = [
     "TABLES",

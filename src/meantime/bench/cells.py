@@ -1,5 +1,6 @@
 """What a table is made of once it is measured: cells with their mean, std, published value, or the reason why not."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ class Cell:
     interval: tuple[float, float] | None = None  # 95 %, where the number is a difference
     others: dict[str, float] = field(default_factory=dict)  # further metrics, their mean over the seeds
     seeds: tuple[int, ...] = ()  # of the values, where rows are joined by them
+    sampling: float | None = None  # error by the test's size, in points; where all was measured as in the paper
 
     @property
     def mean(self) -> float | None:
@@ -33,6 +35,13 @@ class Cell:
     def difference(self) -> float | None:
         """To the published value."""
         return None if self.mean is None or self.paper is None else self.mean - self.paper.mean
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the difference is within twice its error; None where it was not measured as in the paper."""
+        if self.difference is None or self.paper is None or self.sampling is None:
+            return None
+        return abs(self.difference) <= 2 * math.hypot(self.std or 0, self.paper.std or 0, self.sampling)
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ class Table:
     def in_order(self) -> list[Cell]:
         """The cells row by row."""
         return [self.cells[row, column] for row in self.rows for column in self.columns]
+
+    def column(self, key: str) -> list[Cell]:
+        """The cells of a column."""
+        return [self.cells[row, key] for row in self.rows]
 
     @property
     def filled(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from meantime.bench.predictions import read_hits
+from meantime.bench.predictions import method_in, read_hits
 from meantime.errors import MeantimeError
 
 RESAMPLES = 10_000
@@ -37,8 +37,9 @@ class Comparison:
 
 
 def compare(predictions: str | Path, a: str, b: str) -> list[Comparison]:
-    """Compare two methods on every dataset for which the file has both."""
-    first, second = read_hits(Path(predictions), a), read_hits(Path(predictions), b)
+    """Compare two methods on every dataset for which the file has both; "mta" may stand for "mta (8 views)"."""
+    file = Path(predictions)
+    first, second = (read_hits(file, method_in(file, name)) for name in (a, b))
     both = [key for key in first if key in second]
     if not both:
         raise MeantimeError(f"{a!r} and {b!r} were not run on the same dataset with the same encoder")

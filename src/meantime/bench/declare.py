@@ -45,8 +45,8 @@ class Row:
     made: Method | None = None  # for a setting that has no name
     search: bool = False  # the best setting of a search that sees the labels
     trained_on: str | None = None  # the dataset of its learned head; by default the one that is measured
-    shots: int = 16
-    tokens: int = 4
+    shots: int | None = None  # of its learned head; None: the one that there is
+    tokens: int | None = None
 
     @property
     def name(self) -> str:
@@ -95,6 +95,10 @@ class TableSpec:
             return [average]
         single = [Column(name, title_of(name), (name,)) for name in self.datasets]
         return [*single, average] if len(single) > 1 else single
+
+    def asked_by(self) -> list[str]:
+        """The names by which its rows can be asked for."""
+        return list(dict.fromkeys(name for row in self.rows for name in (row.key, row.name)))
 
     def with_rows(self, names: Sequence[str]) -> "TableSpec":
         """The same with further methods as rows."""
@@ -175,7 +179,7 @@ _ALL = (
     ),
     TableSpec(
         "table3",
-        "Crops against diffusion, 128 views, 1000 images of each set",
+        "Crops against diffusion",
         (
             Row("tpt, crops", "TPT, crops", "tpt"),
             Row("mta, crops", "MTA, crops, rho 0.3", "mta"),

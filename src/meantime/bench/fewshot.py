@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from meantime.bench.cells import Cell, Table
-from meantime.bench.declare import FINE_GRAINED, Row, TableSpec, title_of
+from meantime.bench.declare import FINE_GRAINED, Row, TableSpec, Views, title_of
 from meantime.bench.metrics import METRICS
 from meantime.bench.paper import Published, numbers, published
-from meantime.bench.plots import BLUE, GREY, INK, ORANGE, new_figure, save
+from meantime.bench.plots import BLUE, FURTHER, GREY, INK, ORANGE, new_figure, save
 from meantime.bench.run import Bench
-from meantime.heads.saved import KINDS
+from meantime.heads.saved import KINDS, PROMPTS
 from meantime.registry import method_named
 
 SHOTS = (1, 2, 4, 8, 16)
@@ -33,10 +33,18 @@ Found = dict[tuple[str, int, int, str], Cell]  # by dataset, shots, tokens and m
 
 
 def _row(method: str, shots: int, tokens: int, dataset: str) -> Row:
+    made = method_named(method)
     # As in tables 1 and 2, TPT sees AugMix views of fine-grained images.
-    views = "augmix" if method.startswith("tpt") and dataset in FINE_GRAINED else "crop"
-    name = f"{method}, {shots} shots" + (f", M {tokens}" if "tip" not in method else "")
-    return Row(method, method, name, views, made=method_named(method), shots=shots, tokens=tokens)  # type: ignore[arg-type]
+    views: Views = "augmix" if method.startswith("tpt") and dataset in FINE_GRAINED else "crop"
+    kinds = {part for head in made.heads for part in head.split("@")} & set(KINDS)
+    if not kinds:  # the same whatever the shots: it is measured once
+        return Row(method, method, method, views, made=made)
+    name = f"{method}, {_shots(shots)}" + (f", M {tokens}" if kinds & set(PROMPTS) else "")
+    return Row(method, method, name, views, made=made, shots=shots, tokens=tokens)
+
+
+def _shots(n: int) -> str:
+    return f"{n} shot" if n == 1 else f"{n} shots"
 
 
 def _spec(name: str, methods: Sequence[str], shots: int, tokens: int, dataset: str) -> TableSpec:
@@ -63,20 +71,24 @@ def _measure(bench: Bench, specs: Sequence[TableSpec], name: str) -> tuple[Found
     cells: Found = {}
     notes: list[str] = []
     for spec, table in zip(specs, bench.tables(specs, name), strict=True):
-        (dataset,) = spec.datasets
+        _, dataset, shots, tokens = spec.name.split("/")
         notes += table.notes
         for row in spec.rows:
-            cells[dataset, row.shots, row.tokens, row.key] = table.cells[row.key, dataset]
+            cells[dataset, int(shots), int(tokens), row.key] = table.cells[row.key, dataset]
     return cells, list(dict.fromkeys(notes))
 
 
-def table5(bench: Bench, dataset: str = "imagenet", methods: Sequence[str] = TABLE5) -> Table:
-    """The four methods, the same with MTA on top, and the gain, for each number of shots."""
-    found, notes = _measure(bench, list(table5_specs([dataset], methods)), "table5")
+def table5(
+    bench: Bench, dataset: str = "imagenet", methods: Sequence[str] = TABLE5, predictions: str = "table5"
+) -> Table:
+    """The four methods, the same with MTA on top, and the gain, for each number of shots; then any other methods."""
+    found, notes = _measure(bench, list(table5_specs([dataset], methods)), predictions)
     rows: dict[str, str] = {}
     cells: dict[tuple[str, str], Cell] = {}
-    for kind, label in LABELS.items():
-        pair = {name: text for name, text in ((kind, label), (f"mta@{kind}", f"{label} + MTA")) if name in methods}
+    pairs = [((kind, label), (f"mta@{kind}", f"{label} + MTA")) for kind, label in LABELS.items()]
+    for both in (*pairs, *(((name, name),) for name in methods if name not in TABLE5)):
+        pair = {name: text for name, text in both if name in methods}
+        kind = both[0][0]
         rows |= pair
         for shots in map(str, SHOTS):
             for name in pair:
@@ -87,7 +99,7 @@ def table5(bench: Bench, dataset: str = "imagenet", methods: Sequence[str] = TAB
     if any(cell.paper and cell.values for cell in cells.values()):
         notes += bench.published_otherwise(64)
     title = f"Few-shot methods, without and with MTA: {title_of(dataset)} ({bench.encoder}), prompts of 16 tokens"
-    columns = {str(n): f"{n} shots" for n in SHOTS}
+    columns = {str(n): _shots(n) for n in SHOTS}
     return Table("table5", title, rows, columns, cells, notes=notes, unit=_unit(bench))
 
 
@@ -130,21 +142,25 @@ def figure(
     for panel in panels:
         for method in methods:
             key = f"{panel}/{method}"
-            rows[key] = f"{title_of(panel)}: {ON_COOP[method]}"
+            rows[key] = f"{title_of(panel)}: {_label(method)}"
             for shots in SHOTS:
                 value = told.get(method, {}).get(panel) if shots == 16 else None
                 cells[key, str(shots)] = replace(found[panel, shots, tokens, method], paper=value and Published(value))
     for m in (tokens, *others) if len(panels) > 1 else ():
         for method in methods:
             key = f"average/{method}" + ("" if m == tokens else f", M {m}")
-            rows[key] = f"Average: {ON_COOP[method]}" + ("" if m == tokens else f", M = {m}")
+            rows[key] = f"Average: {_label(method)}" + ("" if m == tokens else f", M = {m}")
             for shots in SHOTS:
                 cells[key, str(shots)] = _average([found[d, shots, m, method] for d in panels])
     if any(cell.paper and cell.values for cell in cells.values()):
         notes += bench.published_otherwise(64)
     title = f"CoOp of {tokens} tokens, with TPT and with MTA ({bench.encoder})"
-    columns = {str(n): f"{n} shots" for n in SHOTS}
+    columns = {str(n): _shots(n) for n in SHOTS}
     return Table(name, title, rows, columns, cells, corner="dataset and method", notes=notes, unit=_unit(bench))
+
+
+def _label(method: str) -> str:
+    return ON_COOP.get(method, method)
 
 
 def _average(cells: Sequence[Cell]) -> Cell:
@@ -160,12 +176,15 @@ def _average(cells: Sequence[Cell]) -> Cell:
 
 def _lines(table: Table, panel: str) -> Iterator[tuple[str, str, str, str]]:
     """Row, label, colour and style of each line of a panel; another number of tokens is dashed."""
+    further = iter(FURTHER * len(table.rows))
+    colours = dict(COLOURS)
     for row in table.rows:
         where, _, what = row.partition("/")
         method, _, tokens = what.partition(", M ")
         if where == panel:
-            label = ON_COOP[method] + (f", M = {tokens}" if tokens else "")
-            yield row, label, COLOURS[method], "--" if tokens else "-"
+            label = _label(method) + (f", M = {tokens}" if tokens else "")
+            colour = colours[method] if method in colours else colours.setdefault(method, next(further))
+            yield row, label, colour, "--" if tokens else "-"
 
 
 def draw(table: Table, path: Path) -> Path:

@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 
+from meantime.bench.agree import as_the_papers, sampling_error
 from meantime.bench.cells import Cell, Table
 from meantime.bench.declare import Row, title_of
 from meantime.bench.heads import UnavailableError
 from meantime.bench.paper import numbers, published
 from meantime.bench.passes import Search, run_pass
-from meantime.bench.run import Bench, remarks
+from meantime.bench.remarks import remarks
+from meantime.bench.run import Bench
 from meantime.store import Store
 
 SPEC = numbers()["table7"]
@@ -39,6 +41,8 @@ def table7(bench: Bench, dataset: str = "imagenet") -> Table:
     except UnavailableError as error:
         reason, found = str(error), []
     values = np.array(found)  # (seeds, 71)
+    images = min(map(len, stores.values()), default=0)
+    as_published = bench.n_views in (None, 64) and all(as_the_papers(store, images) for store in stores.values())
     cells = {}
     for a in LAMBDAS:
         for b in LAMBDA_YS:
@@ -48,7 +52,9 @@ def table7(bench: Bench, dataset: str = "imagenet") -> Table:
             elif not found:
                 cells[a, b] = Cell(paper=paper, reason=reason)
             else:
-                cells[a, b] = Cell(tuple(values[:, SETTINGS.index((a, b))].tolist()), paper)
+                here = values[:, SETTINGS.index((a, b))]  # (seeds,)
+                sampling = sampling_error([float(here.mean())], [images]) if as_published else None
+                cells[a, b] = Cell(tuple(here.tolist()), paper, sampling=sampling)
     notes = [said for store in stores.values() for said in remarks(store)]
     if found and len(found) < bench.seeds:
         notes.append(f"seed {', '.join(map(str, stores))} only")

@@ -8,15 +8,16 @@ import numpy as np
 from meantime.bench.cells import Cell, Table
 from meantime.bench.compare import paired_bootstrap
 from meantime.bench.declare import Row
+from meantime.bench.fitted import FittedOn, none_left, told
 from meantime.bench.heads import UnavailableError
 from meantime.bench.metrics import METRICS, measure
-from meantime.bench.passes import Job, run_pass
+from meantime.bench.passes import Indices, Job, run_pass
 from meantime.bench.predictions import Predictions
-from meantime.bench.records import recorder
-from meantime.bench.run import Bench, kind_marks, marked, remarks
+from meantime.bench.remarks import kind_marks, marked, remarks
+from meantime.bench.run import Bench
 from meantime.bench.shelf import kind_of, made_by
 from meantime.errors import MeantimeError
-from meantime.registry import training_free
+from meantime.registry import method_named, training_free
 from meantime.store import Store
 
 GAIN = "gain"
@@ -31,12 +32,9 @@ class Measured:
 
 
 def rows(bench: Bench, datasets: Sequence[str] = (), only: Sequence[str] = ()) -> list[Measured]:
-    """One table for each dataset, encoder and kind of views; of all training-free methods, or of some."""
+    """One table for each dataset, encoder and kind of views; of all training-free methods, or of those asked for."""
     names = [name for name in training_free() if not only or name in only]
-    if not names:
-        raise MeantimeError(
-            f"none of {', '.join(only)} is a training-free method; there are {', '.join(training_free())}"
-        )
+    names += [name for name in dict.fromkeys(only) if name not in names and method_named(name)]
     stores = [s for s in bench.shelf.stores if s.seed < bench.seeds and (not datasets or s.name in datasets)]
     if bench.model is not None:
         stores = [s for s in stores if made_by(s.plan, bench.model)]
@@ -46,7 +44,7 @@ def rows(bench: Bench, datasets: Sequence[str] = (), only: Sequence[str] = ()) -
             f"with {', '.join(bench.shelf.encoders) or 'no encoder'}"
         )
     groups = {(s.name, s.plan.encoder_name, kind_of(s.plan)): s for s in stores}
-    with recorder(bench.out, "rows") as record:
+    with bench.recording("rows") as record:
         measured = []
         for (dataset, encoder, kind), one in groups.items():
             by_method: dict[str, list[Predictions]] = {}
@@ -56,24 +54,41 @@ def rows(bench: Bench, datasets: Sequence[str] = (), only: Sequence[str] = ()) -
             except UnavailableError as error:
                 group, reasons = [one], dict.fromkeys(names, str(error))
             n = min(bench.n_views or one.n_views, *(s.n_views for s in group))
+            notes: list[str] = []
+            left_out = []
             for store in group if not reasons else ():
-                for name, p in _ask(bench, store, names, n, reasons).items():
+                without, predictions = _ask(bench, store, names, n, reasons, notes)
+                left_out.append((store, without))
+                for name, p in predictions.items():
                     record.add(marked(p, kind_marks(store)), store)
                     by_method.setdefault(name, []).append(p)
-            measured.append(Measured(_table(group, n, names, by_method, reasons), by_method))
+            notes += told(left_out)
+            measured.append(Measured(_table(group, n, names, by_method, reasons, notes), by_method))
         return measured
 
 
-def _ask(bench: Bench, store: Store, names: list[str], n: int, reasons: dict[str, str]) -> dict[str, Predictions]:
+def _ask(
+    bench: Bench, store: Store, names: list[str], n: int, reasons: dict[str, str], notes: list[str]
+) -> tuple[Indices, dict[str, Predictions]]:
+    """Every method on a store, and the images that were left out."""
     jobs = {}
+    fitted = FittedOn()
     for name in names:
         row = Row(name, name)
         try:
             jobs[name] = Job(name, row.resolve(), n, bench.heads.of(store, row))
+            fitted.add(store, bench.heads.photos(store, row))
+            notes += bench.heads.remarks(store, row)
         except UnavailableError as error:
             reasons[name] = str(error)
-    predictions, _ = run_pass(store, jobs, progress=bench.hearing(store)) if jobs else ({}, {})
-    return {str(name): p for name, p in predictions.items()}
+    without = fitted.within(store)
+    if (reason := none_left(store, without)) is not None:
+        reasons |= dict.fromkeys(jobs, reason)
+        jobs = {}
+    if not jobs:
+        return without, {}
+    predictions, _ = run_pass(store, jobs, None, bench.hearing(store), without if len(without) else None)
+    return without, {str(name): p for name, p in predictions.items()}
 
 
 def _table(
@@ -82,6 +97,7 @@ def _table(
     names: list[str],
     by_method: dict[str, list[Predictions]],
     reasons: dict[str, str],
+    further: list[str],
 ) -> Table:
     columns = METRICS | {GAIN: "top-1 minus clip"}
     cells: dict[tuple[str, str], Cell] = {}
@@ -101,7 +117,8 @@ def _table(
             notes.append(f"{name}: seed {seeds} only ({reasons[name]})")
     plan, kind = stores[0].plan, kind_marks(stores[0])
     seeds = ", ".join(str(s.seed) for s in stores)
-    images = " or ".join(str(count) for count in dict.fromkeys(map(len, stores)))
+    counts = [len(p) for predictions in by_method.values() for p in predictions] or [len(s) for s in stores]
+    images = " or ".join(str(count) for count in dict.fromkeys(counts))
     name = "-".join(["rows", plan.dataset, plan.encoder_name, *kind])
     return Table(
         "".join(c if c.isalnum() else "-" for c in name).lower(),
@@ -110,7 +127,7 @@ def _table(
         {name: name for name in names},
         columns,
         cells,
-        notes=list(dict.fromkeys([*notes, *(said for store in stores for said in remarks(store))])),
+        notes=list(dict.fromkeys([*notes, *further, *(said for store in stores for said in remarks(store))])),
         unit="per cent; the calibration error in points",
     )
 

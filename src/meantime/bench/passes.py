@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from meantime.aggregators import Aggregate, Aggregator
 from meantime.bench.predictions import Predictions, plain_names
 from meantime.datasets import list_datasets
+from meantime.errors import MeantimeError
 from meantime.meanshift import mta, softmax
 from meantime.meanshift.arrays import Array, unit
 from meantime.meanshift.head import Head
@@ -85,10 +86,11 @@ def run_pass(
     jobs: Mapping[Any, Job],
     searches: Mapping[Any, Search] | None = None,
     progress: Progress | None = None,
+    without: Indices | None = None,
 ) -> tuple[dict[Any, Predictions], dict[Any, NDArray[np.float64]]]:
     """Read a store once and return each job's predictions, and each search's accuracies (S,) in per cent.
 
-    ``progress(images)`` hears of every batch.
+    ``progress(images)`` hears of every batch; images ``without`` are left out of everything.
     """
     searches = searches or {}
     same = _same(store)
@@ -98,7 +100,7 @@ def run_pass(
     groups = _groups(jobs, searches)
     for batch in store.batches(BATCH, views=max(n for (n, _), _ in groups)):
         for (n, subset), group in groups:
-            chosen = slice(None) if subset is None else np.isin(batch.index, subset)
+            chosen = _chosen(batch.index, subset, without)
             views = batch.views[chosen, :n]
             if not len(views):
                 continue
@@ -151,6 +153,14 @@ def _groups(
     return [((n, subsets[place]), keys) for (n, place), keys in groups.items()]
 
 
+def _chosen(index: Indices, subset: Indices | None, without: Indices | None) -> slice | NDArray[np.bool_]:
+    """Which images of a batch are asked about; all of them without a copy."""
+    if subset is None and without is None:
+        return slice(None)
+    chosen = np.ones(len(index), bool) if subset is None else np.isin(index, subset)
+    return chosen if without is None else chosen & ~np.isin(index, without)
+
+
 def _answers(views: NDArray[Any], jobs: Mapping[Any, Job]) -> dict[Any, Array]:
     """Logits (b, K) of every job on one array of views."""
     adapted: dict[int, Head] = {}
@@ -163,16 +173,40 @@ def _answers(views: NDArray[Any], jobs: Mapping[Any, Job]) -> dict[Any, Array]:
             adapted[id(head)] = own if hasattr(own, "__getitem__") else Remembering(own, views)
         return adapted[id(head)]
 
-    for key, job in jobs.items():
+    def ask(job: Job) -> Array:
         head, reader = (remembering(job.heads[name]) for name in (job.method.head, job.method.reader))
         place = (job.method.aggregator, id(head))
         mode = solved[place].mode if place in solved else None
         if mode is not None:  # the same mode, read by another head: MTA + E after MTA
-            found[key] = reader(mode)
-            continue
-        solved[place] = job.method.answer(views, head, reader)
-        found[key] = solved[place].logits
+            return reader(mode)
+        answer = job.method.answer(views, head, reader)
+        _check(answer, views, reader)
+        solved[place] = answer
+        return answer.logits
+
+    for key, job in jobs.items():
+        try:
+            found[key] = ask(job)
+        except Exception as error:  # anybody's code may run here: say whose it was
+            what = str(error) if isinstance(error, MeantimeError) else f"{type(error).__name__}: {error}"
+            raise MeantimeError(f"the method {job.name!r} failed: {what}") from error
     return found
+
+
+def _check(answer: Aggregate, views: NDArray[Any], reader: Head) -> None:
+    """Refuse an answer that is none: a wrong shape would be counted as something else, and NaN as the first class."""
+    if not isinstance(answer, Aggregate):
+        raise MeantimeError(
+            f"its aggregator returned {type(answer).__name__}; expected Aggregate(logits, weights, mode)"
+        )
+    images, _, d = views.shape
+    parts = [("logits", answer.logits, (images, reader.n_classes))]
+    parts += [("mode", answer.mode, (images, d))] if answer.mode is not None else []
+    for name, array, shape in parts:
+        if np.shape(array) != shape:
+            raise MeantimeError(f"its aggregator returned {name} of shape {np.shape(array)}; expected {shape}")
+    if np.isnan(np.asarray(answer.logits)).any():
+        raise MeantimeError("its aggregator returned logits that are not numbers (NaN)")
 
 
 def _hits(search: Search, views: Array, same: Indices, labels: Indices) -> NDArray[np.bool_]:
@@ -206,6 +240,9 @@ class _Answers:
 
 
 def _join(store: Store, method: str, parts: Sequence[_Answers]) -> Predictions:
+    if not parts:
+        raise MeantimeError(f"no image of {store.name!r} is left to ask {method!r} about")
+
     def joined(name: str) -> NDArray[np.generic]:
         return np.concatenate([getattr(part, name) for part in parts])
 

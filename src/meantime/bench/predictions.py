@@ -65,10 +65,12 @@ class PredictionFile:
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, _schema())
+        self.rows = 0
 
     def add(self, p: Predictions) -> None:
         """Write one method's predictions on one store."""
         n = len(p)
+        self.rows += n
 
         def same(text: str) -> Any:
             return pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), [text])
@@ -96,7 +98,7 @@ class PredictionFile:
 
 @contextmanager
 def prediction_file(path: Path) -> Iterator[PredictionFile]:
-    """Open a file for predictions; it takes its name when it is whole."""
+    """Open a file for predictions; it takes its name when it is whole. Without any there is no file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     file = PredictionFile(part)
@@ -107,26 +109,48 @@ def prediction_file(path: Path) -> Iterator[PredictionFile]:
         part.unlink(missing_ok=True)
         raise
     file.close()
-    part.replace(path)
+    if file.rows:
+        part.replace(path)
+        return
+    for nothing in (part, path):  # what an earlier run predicted is not of this one
+        nothing.unlink(missing_ok=True)
+
+
+def method_in(path: Path, name: str) -> str:
+    """What a file calls a method: by its name, or by that and what else differed in the run, as "mta (8 views)"."""
+    known = _methods(path)
+    fits = [method for method in known if method.startswith(f"{name} (")]
+    if name in known or not fits:
+        return name
+    if len(fits) > 1:
+        raise MeantimeError(f"{str(path)!r} has several of {name!r}: say which of {', '.join(map(repr, fits))}")
+    return fits[0]
+
+
+def _methods(path: Path) -> list[str]:
+    return sorted(set(_read(path, ["method"])["method"].to_pylist()))
 
 
 def read_hits(path: Path, method: str) -> dict[tuple[str, str], dict[int, dict[str, bool]]]:
     """Of one method: (dataset, encoder) -> seed -> key of the image -> whether it was right."""
-    if not path.is_file():
-        raise MeantimeError(
-            f"there are no predictions in {str(path)!r}: run a table first, as in `meantime bench rows`"
-        )
     columns = ["dataset", "encoder", "seed", "key", "correct"]
-    try:
-        table = pq.read_table(path, columns=columns, filters=[("method", "=", method)])
-    except pa.ArrowException as error:
-        raise MeantimeError(
-            f"{str(path)!r} cannot be read as predictions ({error}): give the .parquet that a table has written"
-        ) from error
+    table = _read(path, columns, filters=[("method", "=", method)])
     if not len(table):
-        known = sorted(set(pq.read_table(path, columns=["method"])["method"].to_pylist()))
-        raise MeantimeError(f"{str(path)!r} has no predictions of {method!r}; it has {', '.join(known)}")
+        raise MeantimeError(f"{str(path)!r} has no predictions of {method!r}; it has {', '.join(_methods(path))}")
     found: dict[tuple[str, str], dict[int, dict[str, bool]]] = {}
     for dataset, encoder, seed, key, correct in zip(*(table[name].to_pylist() for name in columns), strict=True):
         found.setdefault((dataset, encoder), {}).setdefault(seed, {})[key] = correct
     return found
+
+
+def _read(path: Path, columns: list[str], **options: Any) -> Any:
+    if not path.is_file():
+        raise MeantimeError(
+            f"there are no predictions in {str(path)!r}: run a table first, as in `meantime bench rows`"
+        )
+    try:
+        return pq.read_table(path, columns=columns, **options)
+    except pa.ArrowException as error:
+        raise MeantimeError(
+            f"{str(path)!r} cannot be read as predictions ({error}): give the .parquet that a table has written"
+        ) from error

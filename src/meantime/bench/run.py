@@ -1,24 +1,27 @@
 """Tables from stores: what each cell needs is looked up, each store is read once, the cells are put together."""
 
 import json
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meantime.bench.agree import as_the_papers, sampling_error
 from meantime.bench.cells import Cell, Table
 from meantime.bench.declare import BACKBONES, PAPERS_BACKBONE, Column, Row, TableSpec, Views
+from meantime.bench.fitted import FittedOn, none_left, told
 from meantime.bench.heads import Heads, UnavailableError
 from meantime.bench.metrics import METRICS
-from meantime.bench.paper import Published, published
-from meantime.bench.passes import Indices, Job, Search, run_pass, twin_names
-from meantime.bench.predictions import Predictions
-from meantime.bench.records import recorder
-from meantime.bench.shelf import Shelf, backbone_of, kind_of, made_by
-from meantime.datasets import draw, list_datasets
+from meantime.bench.paper import Published, numbers, published
+from meantime.bench.passes import Indices, Job, Search, run_pass
+from meantime.bench.records import Recorder, recorder
+from meantime.bench.remarks import named, remarks
+from meantime.bench.shelf import Shelf, backbone_of, made_by
+from meantime.datasets import draw
 from meantime.errors import MeantimeError
 from meantime.store import Store
 
@@ -42,6 +45,8 @@ class Bench:
     progress: Callable[[str, int, int], None] | None = None  # (dataset, images done, of how many)
     metrics: dict[tuple[Path, Hashable], dict[str, float]] = field(default_factory=dict)  # of each task on each store
     searched: dict[tuple[Path, Hashable], NDArray[np.float64]] = field(default_factory=dict)  # accuracy by setting
+    images: dict[tuple[Path, Hashable], int] = field(default_factory=dict)  # how many were asked about
+    written: list[Path] = field(default_factory=list)  # files of predictions
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -67,15 +72,26 @@ class Bench:
         wanted: Wanted = {}
         places: dict[tuple[str, str, str], Places | str] = {}
         notes: dict[str, list[str]] = {spec.name: [] for spec in specs}
+        fitted = FittedOn()
         for spec in specs:
             for row in spec.rows:
                 for column in spec.columns():
-                    found = self._plan(spec, row, column, wanted, notes[spec.name])
+                    found = self._plan(spec, row, column, wanted, fitted, notes[spec.name])
                     places[spec.name, row.key, column.key] = found
-        self._measure(wanted, predictions)
+        without = {path: fitted.within(store) for path, (store, _) in wanted.items()}
+        reasons = {path: none_left(store, without[path]) for path, (store, _) in wanted.items()}
+        spent = {path: reason for path, reason in reasons.items() if reason is not None}
+        for spec in specs:
+            read = [path for key, where in places.items() if key[0] == spec.name for path, _ in _tasks(where)]
+            notes[spec.name] += told((wanted[path][0], without[path]) for path in dict.fromkeys(read))
+        for key, where in places.items():
+            places[key] = next((spent[path] for path, _ in _tasks(where) if path in spent), where)
+        self._measure({path: tasks for path, tasks in wanted.items() if path not in spent}, without, predictions)
         return [self._table(spec, places, notes[spec.name]) for spec in specs]
 
-    def _plan(self, spec: TableSpec, row: Row, column: Column, wanted: Wanted, notes: list[str]) -> Places | str:
+    def _plan(
+        self, spec: TableSpec, row: Row, column: Column, wanted: Wanted, fitted: FittedOn, notes: list[str]
+    ) -> Places | str:
         """Where the results of a cell will be, for each dataset by seed; or the reason why there are none."""
         places: Places = []
         reasons: list[str] = []
@@ -88,6 +104,7 @@ class Bench:
                     key, task = self._task(spec, row, column, store)
                     wanted.setdefault(store.path, (store, {}))[1].setdefault(key, task)
                     by_seed[seed] = (store.path, key)
+                    fitted.add(store, self.heads.photos(store, row))
                     notes += [*remarks(store, spec.subset), *self.heads.remarks(store, row)]
                 places.append(by_seed)
             except UnavailableError as error:
@@ -146,17 +163,25 @@ class Bench:
             self._subsets[key] = np.array(saved["index"], np.int64)
         return self._subsets[key]
 
-    def _measure(self, wanted: Wanted, name: str) -> None:
-        if not wanted:
-            return
-        with recorder(self.out, name) as record:
+    def _measure(self, wanted: Wanted, without: dict[Path, Indices], name: str) -> None:
+        with self.recording(name) as record:
             for path, (store, tasks) in wanted.items():
                 jobs = {key: task for key, task in tasks.items() if isinstance(task, Job)}
                 searches = {key: task for key, task in tasks.items() if isinstance(task, Search)}
-                predictions, found = run_pass(store, jobs, searches, self.hearing(store))
+                leave = without[path] if len(without[path]) else None
+                predictions, found = run_pass(store, jobs, searches, self.hearing(store), leave)
                 self.searched |= {(path, key): value for key, value in found.items()}
                 for key, p in predictions.items():
-                    self.metrics[path, key] = record.add(_named(p, jobs[key], store), store)
+                    self.images[path, key] = len(p)
+                    self.metrics[path, key] = record.add(named(p, jobs[key], store), store)
+
+    @contextmanager
+    def recording(self, name: str) -> Iterator[Recorder]:
+        """What takes the predictions of this run; where there are none, those of an earlier run do not stay either."""
+        with recorder(self.out, name) as record:
+            yield record
+        if (file := self.out / f"{name}.parquet").is_file():
+            self.written.append(file)
 
     def hearing(self, store: Store) -> Callable[[int], None]:
         """What tells ``progress`` of the images of one store."""
@@ -192,13 +217,21 @@ class Bench:
             notes += self.published_otherwise(spec.n_views, any_backbone=spec.layout == "backbones")
         return Table(
             spec.name,
-            f"{spec.title}: {spec.where}" + (f" ({self.encoder})" if spec.layout != "backbones" else ""),
+            self._title(spec, [task for key, where in places.items() if key[0] == spec.name for task in _tasks(where)]),
             {row.key: row.label for row in spec.rows},
             {column.key: column.label for column in spec.columns()},
             cells,
             notes=list(dict.fromkeys(notes)),
             unit=f"{METRICS[self.metric]} in per cent",
         )
+
+    def _title(self, spec: TableSpec, tasks: Sequence[tuple[Path, Hashable]]) -> str:
+        """What was measured: with which encoder, of how many views, and of how many images where they are a part."""
+        encoder = f" ({self.encoder})" if spec.layout != "backbones" else ""
+        views = f", {self.n_views or spec.n_views} views" if spec.layout != "views" else ""
+        counts = sorted({self.images[task] for task in tasks if task in self.images}, reverse=True)
+        part = " or ".join(map(str, counts)) or str(spec.subset)
+        return f"{spec.title}: {spec.where}{encoder}{views}" + (f", {part} images of each set" if spec.subset else "")
 
     def _cell(self, spec: TableSpec, row: Row, column: Column, where: Any, notes: list[str]) -> Cell:
         comparable = self.metric == "top1" and (spec.as_published or column.key in spec.datasets)
@@ -216,7 +249,21 @@ class Bench:
         measured = [[self.metrics[by[seed]] for by in where] for seed in seeds]  # seeds x datasets
         means = {name: [float(np.mean([m[name] for m in per_seed])) for per_seed in measured] for name in METRICS}
         others = {name: float(np.mean(x)) for name, x in means.items()}
-        return Cell(tuple(means[self.metric]), paper, others=others, seeds=tuple(seeds))
+        error = None
+        if self.metric == "top1" and row.key not in numbers()["zero"]["rows"]:  # whose 7 templates are not our 80
+            accuracies = [float(np.mean([m["top1"] for m in of_dataset])) for of_dataset in zip(*measured, strict=True)]
+            error = self._sampling(spec, column, where, accuracies)
+        return Cell(tuple(means[self.metric]), paper, others=others, seeds=tuple(seeds), sampling=error)
+
+    def _sampling(self, spec: TableSpec, column: Column, where: Places, accuracies: Sequence[float]) -> float | None:
+        """The error of a cell by the size of its tests, if it was measured as in the paper."""
+        stores = {store.path: store for store in self.shelf.stores}
+        tasks = [task for by_seed in where for task in by_seed.values()]
+        same = self.n_views in (None, spec.n_views) and all(
+            as_the_papers(stores[task[0]], self.images[task], spec.subset, column.backbone) for task in tasks
+        )
+        images = [self.images[next(iter(by_seed.values()))] for by_seed in where]
+        return sampling_error(accuracies, images) if same else None
 
     @staticmethod
     def _best(row: Row, found: list[list[NDArray[np.float64]]], notes: list[str]) -> tuple[float, ...]:
@@ -231,6 +278,11 @@ class Bench:
         return tuple(accuracies[:, best].tolist())
 
 
+def _tasks(where: Places | str) -> list[tuple[Path, Hashable]]:
+    """What a cell is made of: stores, and what each is asked."""
+    return [] if isinstance(where, str) else [task for by_seed in where for task in by_seed.values()]
+
+
 def paper_value(table: str, row: Row, column: Column) -> Published | None:
     """What was published for a cell; ZERO's numbers are its own authors'."""
     found = published(table, row.paper or row.key, column.key)
@@ -238,36 +290,3 @@ def paper_value(table: str, row: Row, column: Column) -> Published | None:
         theirs = "fine-grained average" if (table, column.key) == ("table2", "average") else column.key
         found = published("zero", row.key, theirs)
     return found
-
-
-def remarks(store: Store, images: int | None = None) -> list[str]:
-    """What must be said beside numbers of a store: images that are missing, names that stand for several classes."""
-    known = list_datasets().get(store.name)
-    said = []
-    if known is not None and len(store) < min(known.test, images or known.test):
-        said.append(f"{store.name}: {len(store)} of the {known.test} test images")
-    twins = twin_names(store)
-    if twins:
-        said.append(
-            f"{store.name}: {' and '.join(map(repr, twins))} stand for more than one class; "
-            "only the one of the label is right, as in the paper's program"
-        )
-    return said
-
-
-def _named(p: Predictions, job: Job, store: Store) -> Predictions:
-    """Predictions under a name that says what else than the method differs within a file."""
-    views = [f"{job.n_views} views"] if job.n_views != 64 else []
-    images = [] if job.subset is None else [f"{len(job.subset)} images"]
-    return marked(p, [*views, *images, *kind_marks(store)])
-
-
-def kind_marks(store: Store) -> list[str]:
-    """How the views of a store are called, where they are not crops."""
-    kind = kind_of(store.plan)
-    return [] if kind == "crop" else [kind]
-
-
-def marked(p: Predictions, marks: Sequence[str]) -> Predictions:
-    """Predictions whose method is called by what else there is to say of it."""
-    return replace(p, method=f"{p.method} ({', '.join(marks)})") if marks else p

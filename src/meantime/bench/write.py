@@ -3,15 +3,20 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from meantime.bench.agree import verdict
 from meantime.bench.cells import Cell, Table
 
 DASH = "–"
+LABEL = 16  # letters in a line of a row's name, in a narrow terminal
+LEAST = 40  # of letters: such a name and one column
 
 
 def number(cell: Cell) -> str:
@@ -29,8 +34,13 @@ def beside(cell: Cell) -> str:
     if cell.paper is None:
         return ""
     std = "" if cell.paper.std is None else f" ± {cell.paper.std:.2f}"
-    gap = "" if cell.difference is None else f" ({cell.difference:+.2f})"
+    gap = "" if cell.difference is None else f" ({cell.difference:+.2f}{'*' * (cell.agrees is False)})"
     return f"{cell.paper.mean:.2f}{std}{gap}"
+
+
+def _above(cell: Cell, marks: dict[str, int]) -> str:
+    """The number, or where the reason for none is told."""
+    return number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
 
 
 def _marks(table: Table) -> dict[str, int]:
@@ -42,23 +52,66 @@ def legend(table: Table) -> list[str]:
     lines = [f"{table.unit}; mean ± std over seeds"]
     if any(cell.paper for cell in table.cells.values()):
         lines[0] += "; below it the published value and the difference to it"
-    return lines + [f"[{i}] {reason}" for reason, i in _marks(table).items()] + list(table.notes)
+    return [*lines, *(f"[{i}] {reason}" for reason, i in _marks(table).items()), *table.notes, *verdict(table)]
 
 
-def for_terminal(table: Table) -> RichTable:
-    """A table of rich."""
+@dataclass(frozen=True)
+class _Column:
+    """One column as the terminal shows it."""
+
+    heading: str
+    cells: list[str]  # of several lines
+    width: int
+
+
+def for_terminal(table: Table, width: int) -> list[RichTable]:
+    """A table of rich; in a narrow terminal several, each with as many columns as have room: no number is cut short."""
+    columns = [_column(table, key, narrow=False) for key in table.columns]
+    room = max(map(len, [table.corner, *table.rows.values()]))
+    if _needed(room, columns) <= width:
+        return [_shown(table, table.title, room, columns)]
+    room = min(room, LABEL)
+    blocks: list[list[_Column]] = [[]]
+    for column in (_column(table, key, narrow=True) for key in table.columns):
+        if blocks[-1] and _needed(room, [*blocks[-1], column]) > width:
+            blocks.append([])
+        blocks[-1].append(column)
+    titles = [table.title, *(f"{table.title}, continued" for _ in blocks[1:])]
+    return [_shown(table, title, room, block) for title, block in zip(titles, blocks, strict=True)]
+
+
+def _column(table: Table, key: str, *, narrow: bool) -> _Column:
+    """A column; if it is to be narrow, what is told of a number is broken into lines, and so are headings."""
     marks = _marks(table)
-    shown = RichTable(title=escape(table.title), title_justify="left", show_lines=True)
-    # In a narrow terminal headings break first: what a row is must be read in any
-    shown.add_column(table.corner, no_wrap=max(map(len, table.rows.values())) <= 20)
-    for label in table.columns.values():
-        shown.add_column(escape(label), justify="right")
-    for row, label in table.rows.items():
+    cells = ["\n".join(filter(None, [_above(cell, marks), beside(cell)])) for cell in table.column(key)]
+    heading = table.columns[key]
+    if not narrow:
+        return _Column(heading, cells, max(len(heading), _widest(cells)))
+    cells = [cell.replace(" (", "\n(") for cell in cells]
+    numbers = _widest(cells)
+    words = [word if len(word) <= numbers else word.replace("-", "-\n") for word in heading.split()]
+    return _Column(" ".join(words), cells, max(numbers, min(LABEL, _widest(words))))
+
+
+def _widest(texts: Sequence[str]) -> int:
+    return max(len(line) for text in texts for line in text.split("\n"))
+
+
+def _needed(room: int, columns: Sequence[_Column]) -> int:
+    """How wide a table is: beside each column a space on either side and a line."""
+    return 1 + sum(3 + width for width in (room, *(column.width for column in columns)))
+
+
+def _shown(table: Table, title: str, room: int, columns: Sequence[_Column]) -> RichTable:
+    shown = RichTable(title=escape(title), title_justify="left", show_lines=True)
+    shown.add_column(table.corner, width=room, overflow="fold")
+    for column in columns:
+        shown.add_column(escape(column.heading), justify="right", width=column.width, overflow="fold")
+    for label, *cells in zip(table.rows.values(), *(column.cells for column in columns), strict=True):
         texts = []
-        for column in table.columns:
-            cell = table.cells[row, column]
-            first = number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
-            texts.append(escape(first) + (f"\n[dim]{escape(beside(cell))}[/dim]" if beside(cell) else ""))
+        for cell in cells:
+            first, *rest = map(escape, cell.split("\n"))
+            texts.append("\n".join([first, *(f"[dim]{line}[/dim]" for line in rest)]))
         shown.add_row(escape(label), *texts)
     return shown
 
@@ -73,8 +126,7 @@ def to_markdown(table: Table) -> str:
         texts = []
         for column in table.columns:
             cell = table.cells[row, column]
-            first = number(cell) if cell.reason is None else f"{DASH} [{marks[cell.reason]}]"
-            texts.append(first + (f"<br>{beside(cell)}" if beside(cell) else ""))
+            texts.append(_above(cell, marks) + (f"<br>{beside(cell)}" if beside(cell) else ""))
         lines.append("| " + " | ".join([label.replace("|", r"\|"), *texts]) + " |")
     return "\n".join([*lines, "", *(f"- {line}" for line in legend(table)), ""])
 
@@ -128,6 +180,7 @@ def as_records(table: Table) -> list[dict[str, Any]]:
                     "paper": cell.paper.mean if cell.paper else None,
                     "paper_std": cell.paper.std if cell.paper else None,
                     "difference": cell.difference,
+                    "agrees": cell.agrees,
                     "low": cell.interval[0] if cell.interval else None,
                     "high": cell.interval[1] if cell.interval else None,
                     **{name: cell.others.get(name) for name in ("top5", "mean_per_class", "ece")},

@@ -4,6 +4,7 @@ import io
 import signal
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,7 @@ from meantime.cli import (
     views,
 )
 from meantime.errors import MeantimeError
+from meantime.plugins import load_plugin
 
 app = typer.Typer(
     help="Zero-shot image classification that is better than plain CLIP, with no training.",
@@ -58,11 +60,15 @@ def _say_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
+    plugin: Annotated[
+        list[Path] | None, typer.Option(help="A Python file that adds methods or datasets; may be repeated")
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_say_version)
     ] = False,
 ) -> None:
-    pass
+    context.obj = tuple(name for file in plugin or [] for name in load_plugin(file))  # `bench` has rows for them
 
 
 def _interrupt(*_: object) -> None:

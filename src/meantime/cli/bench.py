@@ -16,7 +16,10 @@ from meantime.bench import write as w
 from meantime.bench.experiments import EXPERIMENTS, Experiment, Options, Outcome
 from meantime.bench.fill import Filler
 from meantime.bench.heads import Heads
+from meantime.bench.predictions import method_in
+from meantime.bench.todo import todo
 from meantime.cli.figure2 import figure2
+from meantime.datasets import list_datasets
 from meantime.encoders import load_encoder
 from meantime.errors import MeantimeError
 from meantime.labels import as_labels
@@ -31,11 +34,14 @@ OUT = Path("bench")
 
 def _command(experiment: Experiment) -> Callable[..., None]:
     def run(
+        context: typer.Context,
         store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
         data: Annotated[Path | None, typer.Option(help="A folder of datasets; what no store has is encoded")] = None,
         out: Annotated[Path, typer.Option(help="Where tables, figures and predictions go")] = OUT,
         dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
-        method: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated")] = None,
+        method: Annotated[
+            list[str] | None, typer.Option(help="Only these rows; any of `meantime methods`, A@H")
+        ] = None,
         model: Annotated[str | None, typer.Option(help="The encoder; by default the stores'")] = None,
         seeds: Annotated[int, typer.Option(help="So many: 0, 1, …")] = 3,
         views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,
@@ -48,7 +54,7 @@ def _command(experiment: Experiment) -> Callable[..., None]:
     ) -> None:
         if seeds < 1:
             raise MeantimeError(f"{seeds} seeds were asked for; expected at least 1")
-        added = tuple(name for file in plugin or [] for name in load_plugin(file))
+        added = (*(context.obj or ()), *(name for file in plugin or [] for name in load_plugin(file)))
         with Progress(console=Console(stderr=True), transient=True) as bar:
             heard = _progress(bar)
             shelf = Shelf.at(store or [], to_fill=data is not None)
@@ -61,15 +67,18 @@ def _command(experiment: Experiment) -> Callable[..., None]:
                 encoder = model or (bench.encoder if bench.shelf.stores else "embedded")
                 if experiment.specs:
                     problems = filler.fill(experiment.asked(options), encoder, views)
+                    bench.heads.data |= dict.fromkeys(list_datasets(), data)
                 else:
                     names = None if labels is None else as_labels(labels).names
-                    options = replace(options, datasets=(filler.own(encoder, views or 64, names),))
+                    own = filler.own(encoder, views or 64, names)
+                    options = replace(options, datasets=(own,))
+                    bench.heads.data[own] = data
                 bench.model = filler.loaded[encoder].name if encoder in filler.loaded else encoder
             if not bench.shelf.stores:
                 why = f" ({problems[0]})" if problems else ""
                 raise MeantimeError(f"there is nothing to measure{why}: give --store DIR, or --data DIR to encode from")
             outcome = experiment.run(bench, options)
-        _show(outcome, out, problems)
+        _show(outcome, bench, problems)
 
     run.__doc__ = f"{experiment.summary[0].upper()}{experiment.summary[1:]}."
     return run
@@ -82,6 +91,35 @@ for _experiment in EXPERIMENTS.values():
         app.command(_alias, hidden=True)(_function)
 
 app.command("figure2")(figure2)  # of the machine, not of stores
+
+
+@app.command("todo")
+def todo_(
+    tables: Annotated[list[str] | None, typer.Argument(help="table1 …; by default all")] = None,
+    store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
+    data: Annotated[Path | None, typer.Option(help="A folder of datasets, for the commands")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated")] = None,
+    model: Annotated[str | None, typer.Option(help="The encoder; by default the stores', or the paper's")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="So many: 0, 1, …")] = 3,
+    views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,
+    heads: Annotated[Path | None, typer.Option(help="Where `meantime fit` has put learned heads")] = None,
+) -> None:
+    """The encode and fit commands that tables still need, one a line."""
+    options = Options(tuple(dataset or ()), (), tuple(method or ()))
+    specs = [spec for name in tables or ["all"] for spec in _named(name).asked(options)]
+    bench = Bench(Shelf.at(store or [], to_fill=True), OUT, model, seeds, views, Heads(heads))
+    bench.heads.data |= dict.fromkeys(list_datasets(), data) if data is not None else {}
+    commands = todo(bench, specs, (store or [Path("STORES")])[0])
+    print("\n".join(commands) or "nothing: all stores and heads are there")
+
+
+def _named(name: str) -> Experiment:
+    by_name = {alias: e for e in EXPERIMENTS.values() if e.specs for alias in (e.name, *e.aliases)}
+    if name not in by_name:
+        known = ", ".join(e.name for e in EXPERIMENTS.values() if e.specs)
+        raise MeantimeError(f"there is no table {name!r} that stores are needed for; there are {known}")
+    return by_name[name]
 
 
 @app.command("compare")
@@ -100,7 +138,8 @@ def compare_(
             names = ", ".join(f.name for f in files) or "none"
             raise MeantimeError(f"{str(file)!r} has {names}: say which predictions by --predictions FILE")
         file = files[0]
-    table = RichTable(title=f"{a} minus {b}, top-1 in points", title_justify="left", box=None)
+    title = " minus ".join(method_in(file, name) for name in (a, b))
+    table = RichTable(title=f"{title}, top-1 in points", title_justify="left", box=None)
     for column in ("dataset", "images", "seeds", a, b, "difference", "95 % interval", f"only {a}", f"only {b}", "p"):
         table.add_column(column, justify="left" if column == "dataset" else "right")
     found = compare(file, a, b)
@@ -135,19 +174,29 @@ def _progress(bar: Progress) -> Callable[[str, int, int], None]:
     return heard
 
 
-def _show(outcome: Outcome, out: Path, problems: list[str]) -> None:
-    console = Console()
+def _show(outcome: Outcome, bench: Bench, problems: list[str]) -> None:
+    console, out = Console(), bench.out
     for table in outcome.tables:
-        console.print(w.for_terminal(table))
+        for part in w.for_terminal(table, console.width):
+            Console(width=max(console.width, w.LEAST)).print(part)
         print("\n".join(w.legend(table)) + "\n")
         w.write_all(table, out)
+        if (old := out / f"{table.name}.parquet") not in bench.written:
+            old.unlink(missing_ok=True)  # answers of an earlier run are not those of this table
     for problem in problems:
         print(f"meantime: not encoded: {problem}", file=sys.stderr)
     for note in outcome.notes:
         print(f"meantime: {note}", file=sys.stderr)
     if outcome.tables:
-        names = ", ".join(table.name for table in outcome.tables)
-        answers = "; each image's answers as .parquet" if any(out.glob("*.parquet")) else ""
-        print(f"{names} as .md, .csv, .tex and .json in {out}{answers}")
+        print(f"{', '.join(table.name for table in outcome.tables)} as .md, .csv, .tex and .json in {out}")
+    if bench.written:
+        print(f"each image's answers: {', '.join(map(str, bench.written))}")
     for picture in outcome.pictures:
         print(f"{picture}")
+    empty = [table.name for table in outcome.tables if not table.filled]
+    if empty:
+        print(
+            f"meantime: {', '.join(empty)}: no cell could be filled; the reasons stand below the table", file=sys.stderr
+        )
+    if len(empty) == len(outcome.tables) and not outcome.pictures:
+        raise typer.Exit(1)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from meantime.datasets.base import Dataset
 from meantime.datasets.declarations import list_datasets
 from meantime.datasets.load import load_dataset
+from meantime.datasets.locate import another_dataset
 from meantime.errors import MeantimeError
 from meantime.remote import is_url
 
@@ -111,13 +112,17 @@ def _string_sorted(dataset: Dataset) -> list[str]:
 
 
 def _strangers(dataset: Dataset) -> list[str]:
-    """Folders beside those of the classes: a sign of another dataset, as of ImageNet given for ImageNet-A."""
+    """Folders beside those of the classes: another dataset, as ImageNet given for ImageNet-A, or images astray."""
     sources = dataset.samples.sources
     if dataset.name not in list_datasets() or not isinstance(sources, list):
         return []
     keys = dataset.samples.keys
     folders = {PurePosixPath(key).parts[0] for key in keys if "/" in key}
     top = Path(sources[0]).parents[len(PurePosixPath(keys[0]).parts) - 1]
+    declaration = list_datasets()[dataset.name]
+    other = next(filter(None, (another_dataset(declaration, layout, top) for layout in declaration.layouts)), None)
+    if other is not None:
+        return [other]
     wnids = {path.name for path in top.iterdir() if WNID.fullmatch(path.name) and path.is_dir()}
     strange = sorted(wnids - folders)
     if not strange:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meantime.datasets.declarations import Declaration
-from meantime.datasets.layouts import Layout
+from meantime.datasets.layouts import ClassFolders, Layout
+from meantime.datasets.wnids import wnid_names
 from meantime.errors import MeantimeError
 
 MOST_CHILDREN = 100  # folders looked into when searching for a dataset one level down
@@ -49,12 +50,20 @@ def _diagnosis(declaration: Declaration, root: Path, split: str) -> str:
     absolute = root.absolute()
     for parent in list(absolute.parents)[:2]:
         # Only the parent as the dataset's own folder: a common root would be found from anywhere near it.
-        if _in_itself(declaration, parent, split):
-            return f"this is one folder too deep; give {str(parent)!r}"
+        found = _in_itself(declaration, parent, split)
+        if found is not None:
+            return (
+                another_dataset(declaration, found.layout, found.images)
+                or f"this is one folder too deep; give {str(parent)!r}"
+            )
     children = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     for child in children[:MOST_CHILDREN]:
-        if _in(declaration, child, split) is not None:
-            return f"it lies one folder deeper; give {str(child)!r}"
+        found = _in(declaration, child, split)
+        if found is not None:
+            return (
+                another_dataset(declaration, found.layout, found.images)
+                or f"it lies one folder deeper; give {str(child)!r}"
+            )
     for base in _bases(declaration, root):
         for layout in declaration.layouts:
             file = layout.missing(base) if base.is_dir() else None
@@ -78,5 +87,26 @@ def _instead(declaration: Declaration, base: Path) -> str:
     return ""
 
 
-def _in_itself(declaration: Declaration, base: Path, split: str) -> bool:
-    return any(layout.missing(base) is None and layout.images_in(base, split) for layout in declaration.layouts)
+def _in_itself(declaration: Declaration, base: Path, split: str) -> Located | None:
+    for layout in declaration.layouts:
+        images = layout.images_in(base, split) if layout.missing(base) is None else None
+        if images is not None:
+            return Located(layout, base, images)
+    return None
+
+
+def another_dataset(declaration: Declaration, layout: Layout, folder: Path) -> str | None:
+    """Tell by its other classes that a folder is not that of a dataset which has only some of ImageNet's."""
+    if not isinstance(layout, ClassFolders) or layout.by != "wnid":
+        return None
+    every, own = wnid_names(), wnid_names(layout.subset)
+    there = {path.name for path in folder.iterdir() if path.name in every and path.is_dir()}
+    strange = sorted(there - own.keys())
+    if not strange:
+        return None
+    what = "ImageNet, or another dataset of all its classes" if len(there) == len(every) else "another dataset"
+    shown = ", ".join(strange[:3]) + (", …" if len(strange) > 3 else "")
+    return (
+        f"{str(folder)!r} is {what}: {len(strange)} of its {len(there)} classes are none of {declaration.name} "
+        f"({shown}); give the folder of {declaration.title}'s own release"
+    )

@@ -127,7 +127,7 @@ def fit_head(
         shots,
         seed,
         tokens,
-        fit.settings,
+        fit.settings if pools.whole else fit.settings | {"split": data.split},
         draw.keys(),
     )
     place = Path(out) if out is not None else heads_folder() / _slug(info)

@@ -56,7 +56,7 @@ class HeadInfo:
     @property
     def title(self) -> str:
         """A name for tables and messages."""
-        shots = "" if self.shots is None else f", {self.shots} shots"
+        shots = "" if self.shots is None else f", {self.shots} shot{'s' * (self.shots != 1)}"
         seed = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.kind}{f' of {self.m} tokens' if self.m else ''} on {self.dataset}{shots}{seed}"
 
