@@ -4,28 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from meantime.meanshift.arrays import Array, array_namespace, log_and_softmax, softmax
-from meantime.meanshift.head import Head
+from meantime.meanshift.arrays import Array, array_namespace, log_and_softmax
+from meantime.meanshift.head import Head, Reading
 from meantime.meanshift.mode import check_share
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Reading):
     """The answer for each image, and how much each of its views had to do with it."""
 
     logits: Array  # (…, K)
     weights: Array  # (…, N), on the simplex
     mode: Array | None  # (…, d), unit length; None where an answer is not the reading of an embedding
-
-    @property
-    def probabilities(self) -> Array:
-        """Softmax of the logits, (…, K)."""
-        return softmax(self.logits)
-
-    @property
-    def labels(self) -> Array:
-        """Index of the best class, (…)."""
-        return array_namespace(self.logits).argmax(self.logits, axis=-1)
 
 
 def joined(answers: Sequence[Aggregate]) -> Aggregate:

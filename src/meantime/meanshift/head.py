@@ -4,7 +4,7 @@ import math
 from typing import Protocol, Self
 
 from meantime.errors import MeantimeError
-from meantime.meanshift.arrays import Array, array_namespace, as_floats, is_unit, number, unit
+from meantime.meanshift.arrays import Array, array_namespace, as_floats, is_unit, number, softmax, unit
 
 
 class Head(Protocol):
@@ -19,6 +19,22 @@ class Head(Protocol):
 
     def adapt(self, views: Array) -> "Head":
         """Return the head for one image's views (…, N, d): itself, unless it is tuned on each image."""
+
+
+class Reading:
+    """What a head says of images: logits (…, K), and what follows from them."""
+
+    logits: Array
+
+    @property
+    def probabilities(self) -> Array:
+        """Softmax of the logits, (…, K)."""
+        return softmax(self.logits)
+
+    @property
+    def labels(self) -> Array:
+        """Index of the best class, (…)."""
+        return array_namespace(self.logits).argmax(self.logits, axis=-1)
 
 
 class TextHead:

@@ -20,12 +20,11 @@ from meantime.meanshift.arrays import (
     machine_epsilon,
     namespace,
     number,
-    softmax,
     to_floats,
     unit,
 )
 from meantime.meanshift.counted import solve_counted
-from meantime.meanshift.head import TextHead
+from meantime.meanshift.head import Reading, TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.relations import HeadLike, equal_share, numbers, relations
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
@@ -39,7 +38,7 @@ WORTH_THREADS = 2**18
 
 
 @dataclass(frozen=True)
-class MTAResult:
+class MTAResult(Reading):
     """What :func:`mta` found, one entry for each leading axis of ``views``.
 
     With S settings side by side every field has a further first axis of length S.
@@ -53,16 +52,6 @@ class MTAResult:
     converged: Array  # (…) bool: the last outer loop changed nothing beyond the variant's tolerance
     trace: Array | None = None  # (L + 1, …) with trace=True: Eq. 1 at the start and after each outer loop
     path: Array | None = None  # (L + 1, …, d) with trace=True: the mode at those moments
-
-    @property
-    def probabilities(self) -> Array:
-        """Softmax of the logits, (…, K)."""
-        return softmax(self.logits)
-
-    @property
-    def labels(self) -> Array:
-        """Index of the best class, (…)."""
-        return array_namespace(self.logits).argmax(self.logits, axis=-1)
 
 
 def mta(

@@ -55,6 +55,7 @@ async def _classify(service: Service, image: bytes, options: Options) -> dict[st
     names = service.texts.names(options.labels)
     most = min(AUTO, service.settings.max_views) if options.views == "auto" else options.views
     check_range("views", most, 1, service.settings.max_views)
+    most = 1 if method.first_only else most
     heads = await service.texts.heads(names, method, options.template)
     load = partial(decode_image, settings=service.settings)
     flight = Flight(image, service.encoder, ViewSpec(n=most), options.seed, load)
