@@ -4,7 +4,6 @@ import io
 import signal
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +25,7 @@ from meantime.cli import (
     store,
     views,
 )
+from meantime.cli import options as o
 from meantime.errors import MeantimeError
 from meantime.plugins import load_plugin
 
@@ -61,9 +61,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def _options(
     context: typer.Context,
-    plugin: Annotated[
-        list[Path] | None, typer.Option(help="A Python file that adds methods or datasets; may be repeated")
-    ] = None,
+    plugin: o.PluginsOption = None,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_say_version)
     ] = False,

@@ -18,6 +18,7 @@ from meantime.bench.fill import Filler
 from meantime.bench.heads import Heads
 from meantime.bench.predictions import method_in
 from meantime.bench.todo import todo
+from meantime.cli import options as o
 from meantime.cli.figure2 import figure2
 from meantime.datasets import list_datasets
 from meantime.encoders import load_encoder
@@ -32,21 +33,31 @@ app = typer.Typer(
 OUT = Path("bench")
 
 
+StoresOption = Annotated[
+    list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated", metavar="DIR")
+]
+DatasetsOption = Annotated[
+    list[str] | None, typer.Option(help="Instead of the paper's; may be repeated", metavar="NAME")
+]
+RowsOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Only these rows: any of `meantime methods`, A@H; may be repeated", metavar="NAME"),
+]
+
+
 def _command(experiment: Experiment) -> Callable[..., None]:
     def run(
         context: typer.Context,
-        store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
+        store: StoresOption = None,
         data: Annotated[Path | None, typer.Option(help="A folder of datasets; what no store has is encoded")] = None,
         out: Annotated[Path, typer.Option(help="Where tables, figures and predictions go")] = OUT,
-        dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
-        method: Annotated[
-            list[str] | None, typer.Option(help="Only these rows; any of `meantime methods`, A@H")
-        ] = None,
+        dataset: DatasetsOption = None,
+        method: RowsOption = None,
         model: Annotated[str | None, typer.Option(help="The encoder; by default the stores'")] = None,
         seeds: Annotated[int, typer.Option(help="So many: 0, 1, …")] = 3,
         views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,
         heads: Annotated[Path | None, typer.Option(help="Where `meantime fit` has put learned heads")] = None,
-        plugin: Annotated[list[Path] | None, typer.Option(help="A Python file that adds methods")] = None,
+        plugin: o.PluginsOption = None,
         metric: Annotated[str, typer.Option(help="top1, top5, mean_per_class or ece")] = "top1",
         labels: Annotated[str | None, typer.Option(help="Of your own data (rows --data): names, a file")] = None,
         image: Annotated[int | None, typer.Option(help="Of figure1: which image")] = None,
@@ -96,10 +107,10 @@ app.command("figure2")(figure2)  # of the machine, not of stores
 @app.command("todo")
 def todo_(
     tables: Annotated[list[str] | None, typer.Argument(help="table1 …; by default all")] = None,
-    store: Annotated[list[Path] | None, typer.Option(help="A store or a folder of stores; may be repeated")] = None,
+    store: StoresOption = None,
     data: Annotated[Path | None, typer.Option(help="A folder of datasets, for the commands")] = None,
-    dataset: Annotated[list[str] | None, typer.Option(help="Instead of the paper's; may be repeated")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Only these rows; may be repeated")] = None,
+    dataset: DatasetsOption = None,
+    method: RowsOption = None,
     model: Annotated[str | None, typer.Option(help="The encoder; by default the stores', or the paper's")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="So many: 0, 1, …")] = 3,
     views: Annotated[int | None, typer.Option(help="Instead of the paper's number")] = None,

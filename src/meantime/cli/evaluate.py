@@ -20,7 +20,9 @@ from meantime.registry import training_free
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="A folder with a sub-folder for each class, or with a labels.csv")],
     labels: Annotated[str | None, typer.Option(help="All candidate names; by default those of the folder")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Only these methods; may be repeated")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only these methods; may be repeated", metavar="NAME")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs, each with crops of its own")] = 3,
     model: o.ModelOption = "embedded",
     views: o.AnyViewsOption = "64",

@@ -1,5 +1,6 @@
 """Options that several commands share, said once."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -21,6 +22,10 @@ BatchOption = Annotated[
 ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads that decode and crop")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps; of PyTorch's encoders")]
 PrecisionOption = Annotated[str, typer.Option("--precision", help="fp32, fp16, bf16 or amp; of PyTorch's encoders")]
+PluginsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="A Python file that adds methods or datasets; may be repeated", metavar="FILE"),
+]
 
 
 def any_views(text: str) -> int | Literal["auto"]:
