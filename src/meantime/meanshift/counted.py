@@ -15,16 +15,21 @@ from numpy.typing import NDArray
 from meantime.meanshift.arrays import largest, log_softmax, machine_epsilon, total
 from meantime.meanshift.solver import Mode, Solution, Variant
 from meantime.meanshift.steps import objective
+from meantime.meanshift.threads import in_turn
+
+# The rounding of a distance (1e-15) counts beside squared bandwidths smaller than this.
+ROUNDING_COUNTS = 1e-6
 
 Rows = NDArray[Any]  # (B, S, N): B images, S settings, N views; or (N,)
 
 
 def solve_counted(G: Rows, W: Rows, h2: Rows, lambda_: Rows, lambda_y: Rows, variant: Variant) -> Solution:
     """Run Algorithm 2 on B images (G, W (B, N, N), h2 (B, N)) under S settings (lambda_, lambda_y (S, 1))."""
-    if len(G) == len(lambda_) == 1:
+    with in_turn(h2.size * len(lambda_)):
+        if len(G) > 1 or len(lambda_) > 1:
+            return _solve(G, W, h2[:, None, :], lambda_, lambda_y, variant, (len(G), len(lambda_)))
         mode, log_y, *rest = _solve(G[0], W[0], h2[0], lambda_[0, 0], lambda_y[0, 0], variant, ())
         return Solution(Mode(*(x[None, None] for x in mode)), log_y[None, None], *(np.full((1, 1), x) for x in rest))
-    return _solve(G, W, h2[:, None, :], lambda_, lambda_y, variant, (len(G), len(lambda_)))
 
 
 def _solve(
@@ -38,7 +43,9 @@ def _solve(
     # Taking the rounding off, then cutting at zero, sets coinciding views to distance zero
     inverse = (1 - 8 * epsilon) / h2
     near, slope = (diagonal + 1) * inverse, 2 / h2
-    ratio, weight = lambda_ / lambda_y, 1 / lambda_y
+    rounding_counts = bool(np.minimum.reduce(h2, axis=None) < ROUNDING_COUNTS)
+    weight = 1 / lambda_y
+    ratio, affinity = (lambda_ * weight, W) if front else (None, lambda_ * weight * W)
     # Affinities are at most 1, so Eq. 6 takes the exponential of at most this: where that is safe, there is no need
     # to look for the largest
     safe = bool(np.all((1 + lambda_) * weight < 600))
@@ -46,19 +53,21 @@ def _solve(
     a[..., 0] = 1
     z = np.zeros_like(y)  # what y is the softmax of
     # View 0 itself, where the mode starts, has unit length but for its own rounding, and bandwidths may be smaller
+    length2 = first[..., 0]
     log_K = np.minimum(slope * Ga - (diagonal + first[..., :1]) * inverse, 0.0)
+    kernel = np.exp(log_K)
     # Of one image's rows everything is a number, for which there are quicker ways
     times, dot, column, every, some = _MANY if front else _ONE
     ones = np.ones(n)  # a product with them is quicker than a sum
     for _ in range(variant.outer):
         before = y, a, Ga
-        kernel = np.exp(log_K)
-        kernel *= weight
+        pull = kernel * weight
         running = None  # every row: no mask is kept until the first has stopped
         for _ in range(variant.inner):  # Eq. 6
-            new_z = times(y, W)
-            new_z *= ratio
-            new_z += kernel
+            new_z = times(y, affinity)
+            if ratio is not None:
+                new_z *= ratio
+            new_z += pull
             new = np.exp(new_z if safe else new_z - largest(new_z))
             new *= 1 / column(dot(new, ones))
             change = new - y
@@ -71,20 +80,23 @@ def _solve(
                 break
         running = None
         for _ in range(variant.inner):  # Eq. 8, on the sphere
-            w = np.exp(log_K)
-            w *= y
+            w = kernel * y
             Gw = times(w, G)
             norm2 = column(dot(w, Gw))
             if some(norm2 <= epsilon):  # of weights whose sum is 1 at most
                 w, Gw, norm2 = _weights(z + log_K, G, a, Ga)
-            shrink = 1 / np.sqrt(norm2)
+            shrink = norm2**-0.5
             w *= shrink
             Gw *= shrink
-            moved = dot(w - a, Gw - Ga) >= small
+            # ||m' - m||^2, whose rounding of 1e-16 is small beside the tolerance squared
+            moved = 1 + length2 - 2 * dot(w, Ga) >= small
             a, Ga = (w, Gw) if running is None else (_where(running, w, a), _where(running, Gw, Ga))
+            length2 = 1.0
             log_K = slope * Ga
             log_K -= near
-            np.minimum(log_K, 0.0, out=log_K)
+            if rounding_counts:
+                np.minimum(log_K, 0.0, out=log_K)
+            kernel = np.exp(log_K)
             if every(moved):
                 continue
             running = moved if running is None else running & moved
@@ -94,7 +106,7 @@ def _solve(
     change = y - old_y
     settled = (np.vecdot(change, change) < small) & (np.vecdot(a - old_a, Ga - old_Ga) < small)
     log_y = log_softmax(z)
-    value = objective(np.exp(log_K), W, log_y, lambda_, lambda_y)
+    value = objective(kernel, W, log_y, lambda_, lambda_y)
     return Solution(Mode(a, Ga, -log_K * h2), log_y, value, settled, np.full(front, variant.outer))
 
 

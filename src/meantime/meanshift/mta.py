@@ -9,6 +9,7 @@ import numpy as np
 
 from meantime.cores import available_cores
 from meantime.errors import MeantimeError
+from meantime.meanshift import counted
 from meantime.meanshift.arrays import (
     Array,
     array_namespace,
@@ -23,12 +24,12 @@ from meantime.meanshift.arrays import (
     to_floats,
     unit,
 )
-from meantime.meanshift.counted import solve_counted
+from meantime.meanshift.fast import compiled
 from meantime.meanshift.head import Reading, TextHead
 from meantime.meanshift.mode import check_share
 from meantime.meanshift.relations import HeadLike, equal_share, numbers, relations
 from meantime.meanshift.solver import Solution, Variant, solve, variant_named
-from meantime.meanshift.threads import in_turn, sharing, side_by_side
+from meantime.meanshift.threads import sharing, side_by_side
 
 # Images are solved in chunks whose state takes about this much: many rows share the cost of each small step, and
 # memory does not grow with the number of images.
@@ -101,12 +102,6 @@ def mta(
     >>> int(r.labels), r.inlierness.round(2)
     (0, array([0.93, 0.05, 0.02, 0.  ]))
     """
-    form = variant_named(variant)
-    check_share("rho", rho)
-    if affinity not in ("head", "vision"):
-        raise MeantimeError(f"affinity must be 'head' or 'vision', not {affinity!r}")
-    settings = _settings(lambda_, lambda_y)
-    views = checked("views", views, 2, "(…, N, d)")
     given = [views, classes] + ([] if reader is None else [reader])
     if all(map(is_numpy_under_torch, given)):
         # Small steps throughout, on each of which NumPy spends a third of PyTorch's time
@@ -124,6 +119,12 @@ def mta(
             trace=trace,
         )
         return _in_library_of(given[0], result)
+    form = variant_named(variant)
+    check_share("rho", rho)
+    if affinity not in ("head", "vision"):
+        raise MeantimeError(f"affinity must be 'head' or 'vision', not {affinity!r}")
+    settings = _settings(lambda_, lambda_y)
+    views = checked("views", views, 2, "(…, N, d)")
     head = _as_head("classes", classes, views, logit_scale)
     read = head if reader is None else _as_head("reader", reader, views, logit_scale)
     *leading, n, d = views.shape
@@ -165,8 +166,7 @@ def _solve_chunk(
     lambda_, lambda_y = (small.asarray(x, dtype=G.dtype, device=G.device)[:, None] for x in settings)  # (S, 1)
     states: list[Solution] = []
     if variant.stop == "count" and small is np and not trace:
-        with in_turn(h2.size * len(lambda_)):
-            solution = solve_counted(G, W, h2, lambda_, lambda_y, variant)
+        solution = (compiled() or counted).solve_counted(G, W, h2, lambda_, lambda_y, variant)
     else:
         solution = solve(G, W, h2, lambda_, lambda_y, variant, visit=states.append if trace else None)
 
@@ -179,9 +179,12 @@ def _solve_chunk(
     def mode(state: Solution) -> Array:  # coefficients (B, S, N) -> unit modes (S, B, d)
         a = xp.asarray(state.mode.a, dtype=views.dtype, device=views.device, copy=True)
         m = settings_first(xp.matmul(a, views))
+        norm2 = xp.vecdot(m, m)[..., None]
+        lost = norm2 <= machine_epsilon(m)
+        if every(~lost):
+            return m / xp.sqrt(norm2)
         # Views that cancel out leave no direction (`paper` does not hold the mode on the sphere): view 0 then
-        lost = xp.vecdot(m, m)[..., None] <= machine_epsilon(m)
-        return unit("mode", m if every(~lost) else xp.where(lost, views[None, :, 0, :], m))
+        return unit("mode", xp.where(lost, views[None, :, 0, :], m))
 
     m = mode(solution)
     logits = reader(m)

@@ -11,7 +11,7 @@ from meantime.meanshift.solver import Variant
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
 
 # Predictions are the largest arrays. They are made for a few images at a time and stay in the processor's caches.
-CACHE_BYTES = 8 * 2**20
+CACHE_BYTES = 4 * 2**20
 
 
 def relations(views: Array, head: HeadLike, rho: float, variant: Variant, affinity: str) -> tuple[Array, ...]:
