@@ -7,6 +7,7 @@ All ratios come from this one run; absolute times depend on the machine.
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from rich.table import Table
 from timing import race
 
 import meantime as mt
+from meantime.meanshift.fast import compiled
 
 N, D, K, BATCH = 64, 512, 1000, 64
 LAMBDAS = (0, 0.5, 1, 2, 4, 8, 16)
@@ -78,7 +80,8 @@ def against_baselines() -> None:
         },
         repeat=20,
     )
-    table = Table(title=f"MTA, N = {N}, d = {D}, K = {K}, float32, {BATCH} images at once")
+    install = "with the extra fast" if compiled() else "default install"
+    table = Table(title=f"MTA, N = {N}, d = {D}, K = {K}, float32, {BATCH} images at once: {install}")
     for column in ("", "ms an image", "faster than the released structure", "times the floor"):
         table.add_column(column, justify="right" if column else "left")
     for name, floor in (("numpy", "floor numpy"), ("torch", "floor torch")):
@@ -144,8 +147,12 @@ def memory() -> None:
         console.print(f"{count:,} images, {given} MiB of views: peak memory grew by {grew} MiB; results take {results}")
 
 
+WITHOUT_NUMBA = "import sys; sys.modules['numba'] = None; import solver; solver.against_baselines()"
+
+
 if __name__ == "__main__":
     against_baselines()
+    subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], cwd=Path(__file__).parent, check=True)
     grid()
     growth()
     memory()

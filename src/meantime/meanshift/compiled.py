@@ -122,7 +122,7 @@ def _image(
                 top = max(top, z[p])
             whole = 0.0
             for p in range(n):
-                w[p] = math.exp(z[p] - top)
+                w[p] = _exp(z[p] - top)
                 whole += w[p]
             moved = 0.0
             for p in range(n):
@@ -137,7 +137,7 @@ def _image(
             if norm2 <= epsilon:  # a mode many bandwidths away from the views: only logarithms hold such weights
                 top, whole = np.max(z + log_K), 0.0
                 for p in range(n):
-                    w[p] = math.exp(z[p] + log_K[p] - top)
+                    w[p] = _exp(z[p] + log_K[p] - top)
                     whole += w[p]
                 norm2 = _times(G, w, Gw)
                 if norm2 <= epsilon * whole**2:  # views that cancel out have no direction: the mode stays
@@ -148,7 +148,7 @@ def _image(
                 moved += (shrink * w[p] - a[p]) * (shrink * Gw[p] - Ga[p])
                 a[p], Ga[p] = shrink * w[p], shrink * Gw[p]
                 log_K[p] = min(slope[p] * Ga[p] - near[p], 0.0)
-                K[p] = math.exp(log_K[p])
+                K[p] = _exp(log_K[p])
             if moved < small:
                 break
     entropy_weight = 0.0 if math.isinf(lambda_y) else lambda_y
@@ -162,6 +162,18 @@ def _image(
         moved_y += (y[p] - old_y[p]) ** 2
         moved_m += (a[p] - old_a[p]) * (Ga[p] - old_Ga[p])
     return value, moved_y < small and moved_m < small
+
+
+@compiled
+def _exp(x: float) -> float:
+    """e^x of x <= 0 in float64, as :func:`_exponentials` does it: the library's own takes one number at a time."""
+    x = -700.0 if x < -700.0 else x
+    n = np.int32(x * (1 / math.log(2)) - 0.5)
+    r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
+    p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r / 479001600))
+    p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
+    p = 1 + r * (1 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
+    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
 
 
 @compiled

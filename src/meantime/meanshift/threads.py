@@ -107,28 +107,12 @@ def in_turn(numbers: int) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[A], B], parts: Sequence[A], threads: int) -> list[B]:
-    """Return what the work makes of each part, in order, on so many threads, of which the caller's is one.
-
-    A caller that only waited would leave its core to a new thread, which may be some time in finding it.
-    """
+    """Return what the work makes of each part, in order, on so many threads."""
     if threads == 1 or len(parts) == 1:
         return [work(part) for part in parts]
-    left, done = enumerate(parts), dict[int, B]()
-
-    def take() -> None:
-        try:
-            for i, part in left:  # which gives each part to one thread only
-                done[i] = work(part)
-        finally:  # after an error or an interrupt nobody takes more
-            list(left)
-
     # Some builds of OpenBLAS count the cores for each thread, and new ones must be told
-    with ThreadPoolExecutor(threads - 1, initializer=_one_core_for_products) as pool:
-        others = [pool.submit(take) for _ in range(threads - 1)]
-        take()
-        for other in others:
-            other.result()
-    return [done[i] for i in range(len(parts))]
+    with ThreadPoolExecutor(threads, initializer=_one_core_for_products) as pool:
+        return list(pool.map(work, parts))
 
 
 @lru_cache(maxsize=1)
