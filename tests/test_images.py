@@ -1,6 +1,8 @@
 """Images come out the same whichever way they went in; what cannot be read says so in one sentence."""
 
 import os
+import re
+import shutil
 import struct
 import threading
 import warnings
@@ -412,17 +414,62 @@ def test_a_glob_below_a_folder_with_brackets(tree):
     assert names(tree, "trip*/*.jpg") == ["trip [2019]/x.jpg"]
 
 
-def test_photos_of_kinds_that_cannot_be_read_are_told(tree):
+def test_photos_of_kinds_that_cannot_be_read_are_told(tree, without_heif):
     for name in ("IMG_1.HEIC", "IMG_2.heic", "sub/x.dng", ".hidden.heic"):
         (tree / name).touch()
     for path in (".", "**/*"):
-        with pytest.warns(UserWarning, match=r"^3 files \(\.dng, \.heic\) passed over: convert them to JPEG$"):
+        advice = "HEIC needs the extra 'heif': pip install 'meantime[heif]'; convert raw photos to JPEG"
+        with pytest.warns(UserWarning, match=rf"^3 files \(\.dng, \.heic\) passed over; {re.escape(advice)}$"):
             assert len(names(tree, path)) == 5
     (tree / "phone").mkdir()
     (tree / "phone" / "a.heic").touch()
-    with pytest.raises(MeantimeError, match=r"holds no images but 1 file \(\.heic\)"):
+    with pytest.raises(MeantimeError, match=r"holds no images but 1 file \(\.heic\); HEIC needs the extra 'heif'"):
         names(tree, "phone")
     (tree / "empty").mkdir()
     with pytest.raises(MeantimeError, match=r"empty' holds no images; known"):  # those passed over lie elsewhere
         list(find_images([tree, tree / "empty"]))
     assert names(tree, "IMG_1.HEIC") == ["IMG_1.HEIC"]
+
+
+@pytest.fixture
+def without_heif(monkeypatch):
+    monkeypatch.setattr("meantime.images.reads_heif", lambda: False)
+
+
+@pytest.fixture
+def heic(tmp_path):
+    """A photo as phones keep it: 40 x 24, red above and blue below."""
+    pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heif is not installed")
+    picture = Image.new("RGB", (40, 24), "red")
+    picture.paste("blue", (0, 12, 40, 24))
+    file = pillow_heif.from_pillow(picture)
+    file.save(tmp_path / "photo.HEIC", quality=-1)
+    return tmp_path / "photo.HEIC"
+
+
+def test_photos_of_phones(heic, tree):
+    pixels = load_image(heic)
+    assert pixels.shape == (24, 40, 3)
+    assert pixels[4, 20, 0] > 200 > 50 > pixels[4, 20, 2]
+    assert pixels[20, 20, 2] > 200 > 50 > pixels[20, 20, 0]
+    np.testing.assert_array_equal(load_image(heic.read_bytes()), pixels)
+    shutil.copy(heic, tree / "called.jpg")  # as some programs that share photos leave it
+    np.testing.assert_array_equal(load_image(tree / "called.jpg"), pixels)
+    shutil.copy(heic, tree / "IMG_1.HEIC")
+    assert "IMG_1.HEIC" in names(tree, ".")
+
+
+def test_photos_of_phones_say_what_is_missing(heic, without_heif, monkeypatch):
+    kept = dict(Image.OPEN)
+    monkeypatch.setattr(Image, "OPEN", {name: opener for name, opener in kept.items() if name != "HEIF"})
+    monkeypatch.setattr(Image, "ID", [name for name in Image.ID if name != "HEIF"])
+    with pytest.raises(ImageError, match=r"photo.HEIC' is HEIC, which needs the extra 'heif': pip install"):
+        load_image(heic)
+    with pytest.raises(ImageError, match=r"the image of \d+ bytes is HEIC"):
+        load_image(heic.read_bytes())
+
+
+def test_a_damaged_photo_of_a_phone(heic):
+    heic.write_bytes(heic.read_bytes()[:200])
+    with pytest.raises(ImageError, match=r"photo.HEIC'"):
+        load_image(heic)

@@ -4,6 +4,7 @@ The same picture gives the same pixels whichever way it came, and whatever canno
 `ImageError` of one sentence, so that a run over many images can report it and go on.
 """
 
+import functools
 import os
 import re
 import threading
@@ -29,12 +30,13 @@ SLACK = 1e-3  # how far floats may lie outside 0..1, as filters leave them
 MAX_PIXELS = 178_000_000  # 0.5 GB of RGB, and just below what Pillow itself refuses to open
 # fmt: off
 EXTENSIONS = (
-    ".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
-    ".tga", ".tif", ".tiff", ".webp",
+    ".avif", ".bmp", ".gif", ".heic", ".heif", ".hif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm",
+    ".png", ".pnm", ".ppm", ".tga", ".tif", ".tiff", ".webp",
 )
 # fmt: on
-# What cameras and phones write and Pillow cannot read: passed over in folders, but not in silence.
-OTHERS = (".arw", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".nef", ".orf", ".raf", ".raw", ".rw2")
+HEIF = (".heic", ".heif", ".hif")  # what phones write; Pillow reads it with the extra `heif`
+HEIF_STARTS = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"))
+RAW = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".raw", ".rw2")  # what cameras write, and it does not
 _ORIENTATION = 0x0112  # the EXIF tag, and below how to undo each of its values
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -45,6 +47,17 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+
+
+@functools.cache
+def reads_heif() -> bool:
+    """Whether HEIC can be read, which Pillow learns at the first call."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
 
 
 # A PIL image reads its file when it is first asked for pixels, and two threads that ask at once get wrong ones.
@@ -96,8 +109,21 @@ def _decode(source: str | os.PathLike[str] | bytes | bytearray | memoryview, max
         name = f"the image of {size} bytes"
     if size == 0:
         raise ImageError(f"{name} is empty; copy or download the image again")
-    with quiet_pillow(), _plain_errors(name, max_pixels), Image.open(file) as image:
+    with quiet_pillow(), _plain_errors(name, max_pixels), _open(file, name) as image:
         return _pixels(image, name, max_pixels)
+
+
+def _open(file: Path | BytesIO, name: str) -> Image.Image:
+    """Open with what Pillow knows by itself, else as HEIC, whatever the file is called."""
+    try:
+        return Image.open(file)
+    except UnidentifiedImageError:
+        with BytesIO(file.getvalue()) if isinstance(file, BytesIO) else file.open("rb") as content:
+            if content.read(12)[4:] not in HEIF_STARTS:
+                raise
+        if not reads_heif():
+            raise ImageError(f"{name} is HEIC, which needs the extra 'heif': pip install 'meantime[heif]'") from None
+        return Image.open(file)
 
 
 def _absence(path: str | os.PathLike[str]) -> str:
@@ -245,7 +271,8 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
     A file that is named is always taken. Folders are searched to the bottom, by name order, for the
     known extensions, each real folder once; globs (`*`, `**`) likewise. Hidden files and folders are
-    left out. Photos of kinds that cannot be read (HEIC, raw) are passed over, with a warning at the end.
+    left out. Photos of kinds that cannot be read (raw; HEIC without its extra) are passed over, with a warning at
+    the end.
     """
     passed: Counter[str] = Counter()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
@@ -265,19 +292,18 @@ def find_images(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
         empty, others = True, Counter[str]()
         for image in found:
             kind = os.path.splitext(image.name)[1].lower()
-            if kind in OTHERS and not named:
+            if not named and (kind in RAW or (kind in HEIF and not reads_heif())):
                 others[kind] += 1
                 continue
             empty = False
             yield image
         if empty:
-            raise MeantimeError(
-                f"{str(path)!r} holds no images{f' but {_told(others)}' if others else ''}; "
-                f"known are the extensions {', '.join(EXTENSIONS)}"
-            )
+            what = f"no images but {_told(others)}" if others else "no images"
+            advice = _advice(others) or f"known are the extensions {', '.join(EXTENSIONS)}"
+            raise MeantimeError(f"{str(path)!r} holds {what}; {advice}")
         passed += others
     if passed:
-        warnings.warn(f"{_told(passed)} passed over: convert them to JPEG", stacklevel=2)
+        warnings.warn(f"{_told(passed)} passed over; {_advice(passed)}", stacklevel=2)
 
 
 def _told(passed: Counter[str]) -> str:
@@ -285,8 +311,14 @@ def _told(passed: Counter[str]) -> str:
     return f"{n} file{'s' if n > 1 else ''} ({', '.join(sorted(passed))})"
 
 
+def _advice(passed: Counter[str]) -> str:
+    heif = ["HEIC needs the extra 'heif': pip install 'meantime[heif]'"] if passed.keys() & set(HEIF) else []
+    raw = ["convert raw photos to JPEG"] if passed.keys() & set(RAW) else []
+    return "; ".join(heif + raw)
+
+
 def _is_photo(name: str) -> bool:
-    return not name.startswith(".") and name.lower().endswith((*EXTENSIONS, *OTHERS))
+    return not name.startswith(".") and name.lower().endswith((*EXTENSIONS, *RAW))
 
 
 def _walk(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:

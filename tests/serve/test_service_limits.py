@@ -102,3 +102,16 @@ def test_the_body_has_a_limit_declared_or_not(serve, red):
     for answer in (declared, streamed, form):
         assert answer.status_code == 413
         assert "MiB" in answer.json()["error"]["message"]
+
+
+def test_photos_of_phones_are_taken_with_the_extra_and_named_without(monkeypatch):
+    pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heif is not installed")
+    buffer = io.BytesIO()
+    pillow_heif.from_pillow(Image.new("RGB", (30, 20), "red")).save(buffer)
+    assert decode_image(buffer.getvalue(), Settings()).shape == (20, 30, 3)
+    assert refused(buffer.getvalue(), max_pixels=599)[0] == 413
+    monkeypatch.setattr("meantime.serve.limits.reads_heif", lambda: False)
+    assert refused(buffer.getvalue()) == (
+        422,
+        "the image is none of JPEG, PNG, WEBP, GIF, BMP, TIFF, AVIF: convert it to PNG or JPEG",
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image, UnidentifiedImageError
 
 from meantime.errors import ImageError
-from meantime.images import Pixels, load_image, quiet_pillow
+from meantime.images import Pixels, load_image, quiet_pillow, reads_heif
 from meantime.serve.errors import ApiError, invalid
 from meantime.serve.settings import Settings
 
@@ -20,8 +20,9 @@ def decode_image(data: bytes, settings: Settings) -> Pixels:
     """Return an image (H, W, 3), refused by its header if it is too large."""
     if not data:
         raise invalid("the image is empty")
+    formats = (*FORMATS, "HEIF") if reads_heif() else FORMATS
     try:
-        with quiet_pillow(), Image.open(BytesIO(data), formats=FORMATS) as image:
+        with quiet_pillow(), Image.open(BytesIO(data), formats=formats) as image:
             width, height = image.size
             if width * height > settings.max_pixels:
                 raise ApiError(
@@ -33,7 +34,7 @@ def decode_image(data: bytes, settings: Settings) -> Pixels:
     except ApiError:
         raise
     except UnidentifiedImageError:
-        raise invalid(f"the image is none of {', '.join(FORMATS)}: convert it to PNG or JPEG") from None
+        raise invalid(f"the image is none of {', '.join(formats)}: convert it to PNG or JPEG") from None
     except Image.DecompressionBombError:
         raise ApiError(413, f"the image has more than {settings.max_pixels} pixels: shrink it") from None
     except ImageError as error:
