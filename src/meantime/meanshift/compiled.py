@@ -24,7 +24,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def compiled(function: Function) -> Function:
     """Compile for arrays, once on each machine. Sums may be taken in any order; NaN and infinity are as they are."""
-    return cast(Function, njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})(function))
+    return cast(
+        Function,
+        njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function),
+    )
 
 
 def solve_counted(G: Rows, W: Rows, h2: Rows, lambda_: Rows, lambda_y: Rows, variant: Variant) -> Solution:
