@@ -469,7 +469,13 @@ def test_photos_of_phones_say_what_is_missing(heic, without_heif, monkeypatch):
         load_image(heic.read_bytes())
 
 
-def test_a_damaged_photo_of_a_phone(heic):
-    heic.write_bytes(heic.read_bytes()[:200])
-    with pytest.raises(ImageError, match=r"photo.HEIC'"):
+@pytest.mark.parametrize("kept", [100, 200, -20])
+def test_a_damaged_photo_of_a_phone(heic, kept):
+    heic.write_bytes(heic.read_bytes()[:kept])
+    with pytest.raises(ImageError, match=r"photo.HEIC' .*truncated or damaged"):
         load_image(heic)
+
+
+def test_rare_kinds_of_heic(heic):
+    content = heic.read_bytes()
+    assert load_image(content[:8] + b"hevx" + content[12:]).shape == (24, 40, 3)

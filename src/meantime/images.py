@@ -35,7 +35,8 @@ EXTENSIONS = (
 )
 # fmt: on
 HEIF = (".heic", ".heif", ".hif")  # what phones write; Pillow reads it with the extra `heif`
-HEIF_STARTS = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"))
+KINDS_OF_HEIF = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1")
+HEIF_STARTS = tuple(b"ftyp" + kind for kind in KINDS_OF_HEIF)
 RAW = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".raw", ".rw2")  # what cameras write, and it does not
 _ORIENTATION = 0x0112  # the EXIF tag, and below how to undo each of its values
 _UPRIGHT = {
@@ -123,7 +124,10 @@ def _open(file: Path | BytesIO, name: str) -> Image.Image:
                 raise
         if not reads_heif():
             raise ImageError(f"{name} is HEIC, which needs the extra 'heif': pip install 'meantime[heif]'") from None
-        return Image.open(file)
+        try:
+            return Image.open(file)
+        except UnidentifiedImageError:
+            raise ImageError(f"{name} is truncated or damaged HEIC; copy or download it again") from None
 
 
 def _absence(path: str | os.PathLike[str]) -> str:

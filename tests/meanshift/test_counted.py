@@ -40,7 +40,7 @@ def unit(x):
     st.integers(0, 10_000),
     st.sampled_from([1, 2, 3, 5, 20]),
     st.sampled_from([0.0, 0.5, 4.0, 16.0]),
-    st.sampled_from([0.01, 0.2, 3.0, math.inf]),
+    st.sampled_from([1e-20, 1e-12, 0.01, 0.2, 3.0, math.inf]),
 )
 def test_one_image_alone(loops, seed, n, lambda_, lambda_y):
     views, classes = map(unit, reference.problem(seed, n=n))

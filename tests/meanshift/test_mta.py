@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 
-from meantime import mean_shift, mta
+from meantime import MeantimeError, mean_shift, mta
 from meantime.meanshift import VARIANTS, TextHead
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "clip-b16-coco" / "views.npz"
@@ -225,3 +225,15 @@ def test_real_embeddings_give_the_references_mode(real, variant):
     views = real["views"][0].astype(np.float64)[:24]
     expected = reference.mta(views, real["text_single"], variant=variant)
     assert_as_reference(mta(views, real["text_single"].astype(np.float64), variant=variant), expected)
+
+
+@pytest.mark.parametrize("lambda_y", [1e-308, 5e-324, [0.2, 1e-310]])
+def test_a_temperature_too_small_for_a_float_is_refused(lambda_y):
+    with pytest.raises(MeantimeError, match=r"^lambda_y is \S+, too small for a float beside lambda_ 4.0$"):
+        mta(np.eye(3), np.eye(3), lambda_y=lambda_y)
+
+
+def test_inlierness_sums_to_one_at_the_smallest_temperatures():
+    views = np.tile(np.random.default_rng(0).standard_normal(16), (8, 1))
+    for lambda_y in (1e-9, 1e-15, 1e-20, 1e-300):
+        assert mta(views, np.eye(16)[:5], lambda_y=lambda_y).inlierness.sum() == pytest.approx(1)

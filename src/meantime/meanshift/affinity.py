@@ -20,7 +20,7 @@ def _exponentials(logits: Array) -> tuple[Array, Array]:
     if not isinstance(logits, np.ndarray):
         e = xp.exp(logits - top)
         return e, xp.sum(e, axis=-1, keepdims=True)
-    if logits.dtype == np.float32 and logits.flags.c_contiguous and (fast := compiled()):
+    if logits.dtype == np.float32 and logits.flags.carray and (fast := compiled()):
         e, z = fast.exponentials(logits, top)
         return e, z
     e = logits - top

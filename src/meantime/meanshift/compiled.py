@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from meantime.meanshift.arrays import machine_epsilon
-from meantime.meanshift.solver import Mode, Solution, Variant
+from meantime.meanshift.solver import VARIANTS, Mode, Solution, Variant
 
 Rows = NDArray[np.float64]
 Floats = NDArray[np.float32]
@@ -24,10 +24,23 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 def compiled(function: Function) -> Function:
     """Compile for arrays, once on each machine. Sums may be taken in any order; NaN and infinity are as they are."""
-    return cast(
-        Function,
-        njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})(function),
-    )
+    return _compiled(function, {"reassoc", "contract", "nsz", "arcp"})
+
+
+def compiled_in_order(function: Function) -> Function:
+    """The same, to the letter: where what is rounded off counts."""
+    return _compiled(function, {"contract"})
+
+
+def _compiled(function: Function, freedom: set[str]) -> Function:
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", fastmath=freedom)(function))
+
+
+def try_out() -> None:
+    """Compile all, or load it from disk, so that whatever fails fails here."""
+    one, matrix = np.ones((1, 1)), np.ones((1, 1, 1))
+    solve_counted(matrix, matrix, one, one, one, VARIANTS["official"])
+    exponentials(np.ones((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32))
 
 
 def solve_counted(G: Rows, W: Rows, h2: Rows, lambda_: Rows, lambda_y: Rows, variant: Variant) -> Solution:
@@ -50,18 +63,10 @@ def exponentials(logits: Floats, top: Floats) -> tuple[Floats, Floats]:
 
 @compiled
 def _exponentials(logits: Floats, top: Floats, e: Floats, sums: Floats) -> None:
-    """e^x = 2^n e^r: n ln 2 is what is nearest to x, and of the rest r a few powers are enough for float32."""
-    F, I = np.float32, np.int32  # noqa: E741
     for i in range(len(logits)):
-        whole = F(0)
+        whole = np.float32(0)
         for k in range(logits.shape[1]):
-            x = logits[i, k] - top[i]
-            x = F(-87) if x < F(-87) else x  # beside 1 nothing is left of what is smaller; NaN stays NaN
-            n = I(x * F(1 / math.log(2)) - F(0.5))
-            r = (x - F(n) * F(0.693145752)) - F(n) * F(1.42860677e-06)  # ln 2 in two parts
-            p = F(1 / 24) + r * (F(1 / 120) + r * F(1 / 720))
-            p = F(1) + r * (F(1) + r * (F(1 / 2) + r * (F(1 / 6) + r * p)))
-            e[i, k] = p * I((n + I(127)) << I(23)).view(F)  # 2^n, by its bits
+            e[i, k] = _exp32(logits[i, k] - top[i])
             whole += e[i, k]
         sums[i] = whole
 
@@ -156,8 +161,8 @@ def _image(
                 break
     entropy_weight = 0.0 if math.isinf(lambda_y) else lambda_y
     _times(W, y, Wy)
-    top = np.max(z)
-    log_sum = top + math.log(np.sum(np.exp(z - top)))
+    z -= np.max(z)  # in the array, so that nothing is rounded off a large number
+    log_sum = math.log(np.sum(np.exp(z)))
     value = moved_y = moved_m = 0.0
     for p in range(n):
         log_y[p] = z[p] - log_sum
@@ -165,18 +170,6 @@ def _image(
         moved_y += (y[p] - old_y[p]) ** 2
         moved_m += (a[p] - old_a[p]) * (Ga[p] - old_Ga[p])
     return value, moved_y < small and moved_m < small
-
-
-@compiled
-def _exp(x: float) -> float:
-    """e^x of x <= 0 in float64, as :func:`_exponentials` does it: the library's own takes one number at a time."""
-    x = -700.0 if x < -700.0 else x
-    n = np.int32(x * (1 / math.log(2)) - 0.5)
-    r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
-    p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r / 479001600))
-    p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
-    p = 1 + r * (1 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
-    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)
 
 
 @compiled
@@ -190,3 +183,29 @@ def _times(M: Rows, x: Rows, out: Rows) -> float:
         out[p] = row
         whole += row * x[p]
     return whole
+
+
+# e^x = 2^n e^r, where n ln 2 is what is nearest to x and of the rest r a few powers are enough. The library's own take
+# one number at a time; these become wide instructions. For x <= 0; NaN stays NaN.
+
+
+@compiled_in_order
+def _exp(x: float) -> float:
+    x = -700.0 if x < -700.0 else x
+    n = np.int32(x * (1 / math.log(2)) - 0.5)
+    r = (x - n * 0.6931471803691238) - n * 1.9082149292705877e-10  # ln 2 in two parts
+    p = 1 / 362880 + r * (1 / 3628800 + r * (1 / 39916800 + r / 479001600))
+    p = 1 / 120 + r * (1 / 720 + r * (1 / 5040 + r * (1 / 40320 + r * p)))
+    p = 1 + r * (1 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * p))))
+    return p * np.int64((np.int64(n) + 1023) << 52).view(np.float64)  # 2^n by its bits
+
+
+@compiled_in_order
+def _exp32(x: np.float32) -> np.float32:
+    F, I = np.float32, np.int32  # noqa: E741
+    x = F(-87) if x < F(-87) else x
+    n = I(x * F(1 / math.log(2)) - F(0.5))
+    r = (x - F(n) * F(0.693145752)) - F(n) * F(1.42860677e-06)
+    p = F(1 / 24) + r * (F(1 / 120) + r * F(1 / 720))
+    p = F(1) + r * (F(1) + r * (F(1 / 2) + r * (F(1 / 6) + r * p)))
+    return p * I((n + I(127)) << I(23)).view(F)

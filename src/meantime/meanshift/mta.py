@@ -180,11 +180,10 @@ def _solve_chunk(
         a = xp.asarray(state.mode.a, dtype=views.dtype, device=views.device, copy=True)
         m = settings_first(xp.matmul(a, views))
         norm2 = xp.vecdot(m, m)[..., None]
-        lost = norm2 <= machine_epsilon(m)
-        if every(~lost):
+        if every(norm2 > machine_epsilon(m)):
             return m / xp.sqrt(norm2)
         # Views that cancel out leave no direction (`paper` does not hold the mode on the sphere): view 0 then
-        return unit("mode", xp.where(lost, views[None, :, 0, :], m))
+        return unit("mode", xp.where(norm2 <= machine_epsilon(m), views[None, :, 0, :], m))
 
     m = mode(solution)
     logits = reader(m)
@@ -241,6 +240,9 @@ def _settings(lambda_: Any, lambda_y: Any) -> tuple[list[float], list[float]]:
     for x in second:
         if not x > 0:
             raise MeantimeError(f"lambda_y must be positive (infinity is allowed), but it is {x}")
+    for weight, temperature in zip(first, second, strict=True):
+        if not math.isfinite((1 + weight) / temperature):
+            raise MeantimeError(f"lambda_y is {temperature}, too small for a float beside lambda_ {weight}")
     return first, second
 
 
