@@ -93,9 +93,7 @@ def _from_rows(name: str, rows: Any, layout: str) -> Array:
         if "inhomogeneous" not in str(error):  # NumPy's word for rows of different lengths
             raise MeantimeError(f"{name} must be {layout}, but it cannot be made an array: {error}") from error
         alone = "; images with another number of views go into a call of their own" if name == "views" else ""
-        raise MeantimeError(
-            f"{name} must be {layout}, but its rows are ragged, of different lengths{alone}"
-        ) from error
+        raise MeantimeError(f"{name} must be {layout}, but its rows are ragged, of different lengths{alone}") from error
 
 
 def number(name: str, x: Any) -> float:
