@@ -1,6 +1,7 @@
 """What must hold for any views and classes, and at the edges."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -227,3 +228,21 @@ def test_edges_give_finite_answers(variant, edge, lambda_y, dtype):
     views = np.array(EDGES[edge], dtype=dtype)
     for classes in (np.eye(4, dtype=dtype), np.eye(4, dtype=dtype)[2:]):
         assert_sane(mta(views, classes, lambda_y=lambda_y, variant=variant))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_views_that_coincide_in_float32_are_trusted_alike_in_a_batch_and_alone(compiled, monkeypatch):
+    """float32 rounds their length, by more than their bandwidths."""
+    if not compiled:
+        monkeypatch.setattr(sys.modules["meantime.meanshift.mta"], "compiled", lambda: None)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        d, n, groups = rng.integers(4, 64), rng.integers(4, 24), rng.integers(1, 4)
+        which = rng.integers(0, groups, (3, n))
+        views = rng.standard_normal((groups, d)).astype(np.float32)[which]
+        classes = rng.standard_normal((5, d)).astype(np.float32)
+        together = mta(views, classes).inlierness
+        for image, y, group in zip(views, together, which, strict=True):
+            np.testing.assert_allclose(mta(image, classes).inlierness, y, atol=1e-5)
+            for g in range(groups):
+                np.testing.assert_allclose(y[group == g], y[group == g].mean() if (group == g).any() else 0, atol=1e-5)

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meantime.meanshift.arrays import largest, log_softmax, machine_epsilon, total
+from meantime.meanshift.density import CLOSE
 from meantime.meanshift.solver import Mode, Solution, Variant
 from meantime.meanshift.steps import objective
 from meantime.meanshift.threads import in_turn
-
-# The rounding of a distance (1e-15) counts beside squared bandwidths smaller than this.
-ROUNDING_COUNTS = 1e-6
 
 Rows = NDArray[Any]  # (B, S, N): B images, S settings, N views; or (N,)
 
@@ -43,7 +41,7 @@ def _solve(
     # Taking the rounding off, then cutting at zero, sets coinciding views to distance zero
     inverse = (1 - 8 * epsilon) / h2
     near, slope = (diagonal + 1) * inverse, 2 / h2
-    rounding_counts = bool(np.minimum.reduce(h2, axis=None) < ROUNDING_COUNTS)
+    close = bool(np.minimum.reduce(h2, axis=None) < CLOSE)
     weight = 1 / lambda_y
     ratio, affinity = (lambda_ * weight, W) if front else (None, lambda_ * weight * W)
     # Affinities are at most 1, so Eq. 6 takes the exponential of at most this: where that is safe, there is no need
@@ -94,7 +92,7 @@ def _solve(
             length2 = 1.0
             log_K = slope * Ga
             log_K -= near
-            if rounding_counts:
+            if close:
                 np.minimum(log_K, 0.0, out=log_K)
             kernel = np.exp(log_K)
             if every(moved):

@@ -1,15 +1,30 @@
 """Distances, bandwidths and kernel: the density of the views, all from one Gram matrix G = F F'."""
 
-from meantime.meanshift.arrays import Array, array_namespace, machine_epsilon
+from meantime.meanshift.arrays import Array, array_namespace, every, machine_epsilon
 
 # h_p^2 never falls below this, so that coinciding views keep a kernel instead of 0/0.
 BANDWIDTH_FLOOR = 1e-12
+# Below this h_p^2 is of views that all but coincide: beside it what floats round off counts.
+CLOSE = 1e-6
 
 
 def gram(views: Array) -> Array:
     """Return G = F F', (…, N, N), of views F (…, N, d)."""
     xp = array_namespace(views)
     return xp.matmul(views, xp.matrix_transpose(views))
+
+
+def of_unit_views(G: Array, h2: Array) -> Array:
+    """Return the Gram matrices (B, N, N) with views at exactly unit length, for images of which some coincide.
+
+    float32 rounds a length off by 6e-8, which is far beside bandwidths (B, N) as small as theirs.
+    """
+    if every(h2 >= CLOSE):
+        return G
+    xp = array_namespace(G)
+    scale = 1 / xp.sqrt(xp.linalg.diagonal(G))
+    coincide = xp.any(h2 < CLOSE, axis=-1)[:, None, None]
+    return xp.where(coincide, G * (scale[..., :, None] * scale[..., None, :]), G)
 
 
 def squared_distances(G: Array) -> Array:

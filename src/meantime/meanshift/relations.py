@@ -5,7 +5,7 @@ from collections.abc import Callable
 from meantime.errors import MeantimeError
 from meantime.meanshift.affinity import text_affinity, vision_affinity, without_diagonal
 from meantime.meanshift.arrays import Array, array_namespace, every, to_widest
-from meantime.meanshift.density import bandwidth, gram, squared_distances
+from meantime.meanshift.density import bandwidth, gram, of_unit_views, squared_distances
 from meantime.meanshift.solver import Variant
 
 HeadLike = Callable[[Array], Array]  # a Head, or any function from unit embeddings (…, d) -> logits (…, K)
@@ -27,7 +27,8 @@ def relations(views: Array, head: HeadLike, rho: float, variant: Variant, affini
         W = vision_affinity(G) if affinity == "vision" else to_widest(text_affinity(head(part)))
         if not every(xp.isfinite(xp.linalg.diagonal(W))):  # which a view's own logits spoil
             raise MeantimeError("the head gave NaN or infinity as a logit of a view: check what it computes")
-        return G, W if variant.diagonal else without_diagonal(W), bandwidth(squared_distances(G), rho, divisor=divisor)
+        h2 = bandwidth(squared_distances(G), rho, divisor=divisor)
+        return of_unit_views(G, h2), W if variant.diagonal else without_diagonal(W), h2
 
     found = [some(i) for i in range(0, count, few)]
     return found[0] if len(found) == 1 else tuple(xp.concat(parts) for parts in zip(*found, strict=True))
