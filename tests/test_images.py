@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pillow_heif
 import pytest
 import torch
 from PIL import Image
@@ -439,7 +440,6 @@ def without_heif(monkeypatch):
 @pytest.fixture
 def heic(tmp_path):
     """A photo as phones keep it: 40 x 24, red above and blue below."""
-    pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heif is not installed")
     picture = Image.new("RGB", (40, 24), "red")
     picture.paste("blue", (0, 12, 40, 24))
     file = pillow_heif.from_pillow(picture)

@@ -7,6 +7,7 @@ import zipfile
 import zlib
 
 import numpy as np
+import pillow_heif
 import pytest
 from parts import png, text64
 from PIL import Image
@@ -105,7 +106,6 @@ def test_the_body_has_a_limit_declared_or_not(serve, red):
 
 
 def test_photos_of_phones_are_taken_with_the_extra_and_named_without(monkeypatch):
-    pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heif is not installed")
     buffer = io.BytesIO()
     pillow_heif.from_pillow(Image.new("RGB", (30, 20), "red")).save(buffer)
     assert decode_image(buffer.getvalue(), Settings()).shape == (20, 30, 3)
